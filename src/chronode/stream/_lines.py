@@ -7,16 +7,15 @@ import io
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..data import Scaler, outside
 from ..storage import MIB
-from ._step import Step
+from ._events import Events, Refused, Row
 from ._stream import Stream
-from ._times import as_columns
 
 MOST_BYTES = MIB
 """Longest line."""
@@ -24,21 +23,12 @@ _READ_BYTES = MIB // 4
 """Bytes read at a time; everything that has arrived by then is one batch."""
 _MARK = "\ufeff"  # the byte-order mark that some programs write before the first line
 _ENOUGH, _MOST = 50, 1_000  # values of a channel that are judged
-Row = dict[str, Any]
-
-
-class _Event(NamedTuple):
-    """A parsed line: its number, the id as given, and the row."""
-
-    line: int
-    id: str | int
-    row: Row
 
 
 class Lines:
     """Answers lines of events with lines of predictions.
 
-    For a line that cannot be used, an error is written, and the stream continues. _Events change the stream after their
+    For a line that cannot be used, an error is written, and the stream continues. Events change the stream after their
     answers are written: what `write` raises leaves the stream as it was before the lines.
 
     Args:
@@ -57,36 +47,34 @@ class Lines:
         reading = stream.trained.reading
         assert reading is not None
         self._ranges = RangeWatch(reading.channels, reading.ranges, reading.scaler)
-        named = reading.options.get("id")
-        self._id = named or "id"
-        self._only = None if named else 0  # the id of a file that is one series, as `predict` writes it
-        self._time = reading.options.get("time") or "time"
-        times = [self._time] if stream.timed else []
+        self._events = Events(stream)
         late = ["late"] if stream.late == "repeat" else []
-        columns = [self._id, *times, *stream.decoder.columns, *late, "line", "error"]
-        self._format = _Format([*([named] if named else []), *times], columns)
+        self._format = _Format(self._events.required, [*self._events.columns, *late, "line", "error"])
         self._line = 0
         self.errors = 0
 
     def process(self, lines: Sequence[str | None]) -> None:
         """Writes the answers to lines; None is a line that was too long."""
         rows: dict[int, Row] = {}
-        events = []
+        events: dict[int, Row] = {}
         for number, text in enumerate(lines, self._line + 1):
             try:
-                row = self._format.parse(text)
-                if row is not None:
-                    events.append(self._event(number, row))
+                if (event := self._format.parse(text)) is not None:
+                    events[number] = event
             except ValueError as error:
                 rows[number] = _failed(str(error), number)
-        answered = self._answer(events, rows)
+        answered = self._events.answer(list(events.values()))
+        for number, answer in zip(events, answered.rows, strict=True):
+            if isinstance(answer, Refused):
+                rows[number] = _failed(answer.reason, number, answer.fields)
+            elif answer is not None:
+                rows[number] = answer
         if rows:
             self._write(self._format.text([rows[number] for number in sorted(rows)]))
             self._format.written()
-        if answered is not None:
-            step, values = answered
-            self._stream.commit(step)
-            self._say(self._ranges.see(values[step.taken]))
+        if answered.step is not None:
+            self._stream.commit(answered.step)
+            self._say(self._ranges.see(answered.values[answered.step.taken]))
         self._line += len(lines)
         self.errors += sum("error" in row for row in rows.values())
 
@@ -97,49 +85,6 @@ class Lines:
     def _say(self, notes: Iterable[str]) -> None:
         for note in notes:
             self._note(note)
-
-    def _event(self, number: int, row: Row) -> _Event:
-        given = row.get(self._id, self._only)
-        if isinstance(given, bool) or not isinstance(given, (str, int)) or given == "":
-            raise ValueError(f"{self._id}: expected an id (text or a whole number), got {given!r:.80}")
-        if self._stream.timed and row.get(self._time) in (None, ""):
-            raise ValueError(f"{self._time}: the time is missing")
-        return _Event(number, given, row)
-
-    def _answer(self, events: list[_Event], rows: dict[int, Row]) -> tuple[Step, NDArray[Any]] | None:
-        """Adds the answers to events to `rows`; returns what the events change, and their values."""
-        if not events:
-            return None
-        given = [event.row for event in events]
-        times = [row.get(self._time) for row in given]
-        ids = [str(event.id) for event in events]
-        observations, errors = self._stream.read(ids, times, as_columns(given, self._stream.columns))
-        for place, why in errors.items():
-            why = f"{self._time}{why.removeprefix('time')}" if why.startswith("time:") else why
-            rows[events[place].line] = _failed(why, events[place].line, {self._id: events[place].id})
-        places = [place for place in range(len(events)) if place not in errors]
-        if not places:
-            return None
-        observations = observations.at(np.array(places))
-        step = self._stream.prepare([ids[place] for place in places], observations)
-        predictions = self._stream.decoder.rows(step.outputs)
-        for place, taken, prediction in zip(places, step.taken.tolist(), predictions, strict=True):
-            row = self._row(events[place], taken, prediction)
-            if row is not None:
-                rows[events[place].line] = row
-        return step, observations.values
-
-    def _row(self, event: _Event, taken: bool, prediction: Row) -> Row | None:
-        """Returns the answer to an event that could be read; None if there is none."""
-        fields: Row = {self._id: event.id}
-        if not taken and self._stream.late == "refuse":
-            why = f"{self._time}: not later than the last observation of {self._id} {event.id!r}"
-            return _failed(why, event.line, fields)
-        if not taken and self._stream.late == "ignore":
-            return None
-        if self._stream.timed:
-            fields[self._time] = event.row.get(self._time)
-        return {**fields, **prediction, **({} if taken else {"late": True})}
 
 
 def _failed(why: str, line: int, fields: Row | None = None) -> Row:
