@@ -23,6 +23,7 @@ runs
 search
 estimators export stream hub testing
 report
+serve
 cli
 lab
 """.strip().splitlines()

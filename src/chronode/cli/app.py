@@ -22,6 +22,7 @@ COMMANDS = {
     "predict": ("predict", "Predict classes, values or the next steps of new series."),
     "backtest": ("backtest", "Compare forecasts from several past origins with the truth."),
     "stream": ("stream", "Predict live data, event by event."),
+    "serve": ("serve", "Serve a trained model over HTTP."),
     "export": ("export", "Export a trained model as files that need no Python."),
     "pack": ("share", "Pack a trained model into one file."),
     "runs": ("runs", "List the runs in a folder: data, model, status, test metrics."),

@@ -126,7 +126,7 @@ def predict(
 
     Example: chronode predict runs/vitals-1 new.csv -o out.csv
     """
-    from ..runs import as_csv, as_rows, columns_of, forecast_columns, load, series_of, without_formulas, write_table
+    from ..runs import as_csv, as_rows, load, prediction_columns, series_of, without_formulas, write_table
     from .outcome import say, say_note
 
     if output != "-" and Path(output).suffix not in (".csv", ".txt", ".parquet", ".pq"):
@@ -138,19 +138,8 @@ def predict(
     errors = Console(stderr=True)
     for note in series.notes if data else ():
         say_note(errors, note)
-    options = {} if trained.reading is None else trained.reading.options
-    names = {"id": options.get("id") or "series", "time": options.get("time")}
-    reading, predictions = trained.reading, trained.predict(series)
-    if data is not None and reading is not None and reading.relative is not None:
-        ends = trained.intervals(series, trained.levels(_levels(intervals)))
-        options = {"wide": wide, "intervals": ends, "at": words(at), "last": trained.last_values(series)}
-        columns = forecast_columns(predictions, series, reading.forecast_channels, **names, **options)
-    elif at:
-        raise ValueError("--at needs a file to forecast from, and a run that was trained with --forecast.")
-    elif intervals:
-        raise ValueError("--intervals needs a file to forecast from, and a run that was trained with --forecast.")
-    else:
-        columns = columns_of(predictions, series, **names, last=last)
+    options: dict[str, Any] = {"intervals": _levels(intervals), "at": words(at), "wide": wide, "last": last}
+    columns = prediction_columns(trained, series, coming=data is not None, **options)
     count = len(next(iter(columns.values())))
     if escape_formulas and Path(output).suffix not in (".parquet", ".pq") and not json:
         columns = without_formulas(columns)

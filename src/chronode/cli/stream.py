@@ -38,7 +38,12 @@ def stream(
             "process can use it at a time. [example: ward.state]"
         ),
     ] = None,
-    save_seconds: Annotated[float, typer.Option(min=0, help="Seconds between two writes of the state file.")] = 10.0,
+    save_every: Annotated[
+        str,
+        typer.Option(
+            "--save-every", "--save-seconds", help="Time between two writes of the state file, such as 30s or 5m."
+        ),
+    ] = "10s",
     late: Annotated[
         str,
         typer.Option(
@@ -72,6 +77,7 @@ def stream(
     """
     from ..runs import FolderLock
     from ..stream import Lines, Stream, batches
+    from ..training import seconds_of
     from .outcome import say_note
 
     if sys.stdout is None:
@@ -81,7 +87,7 @@ def stream(
     with _opened(events) as handle, nullcontext() if state is None else FolderLock.beside(state).held():
         if state is not None and state.exists():
             followed.load(state)
-        saver = _Saver(followed, state, save_seconds)
+        saver = _Saver(followed, state, seconds_of(save_every, "save_every", zero=True))
         reader_gone = False
         try:
             with _StopRequests() as stop:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ._results import STRONG_BASELINE
     from ._source import read_source
     from ._summary import RaceSummary, Summary
-    from ._tables import as_csv, as_rows, columns_of, forecast_columns, without_formulas, write_table
+    from ._tables import as_csv, as_rows, columns_of, prediction_columns, without_formulas, write_table
     from ._train import MAY_CHANGE, Draw, Outcome, config_of, follow_run, resume_run, train_run
     from ._trained import baselines_of, load, pack, prepared_of, read_card, save, series_of
     from ._transfer import folder_files, write_folder

@@ -12,12 +12,50 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data import UNKNOWN, Sequences, future_times
+from ..settings import SettingError, named
 from ..storage import replacing
-from ..training import Predictions, forecast_at
+from ..training import Predictions, Trained, forecast_at
 
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 Columns = dict[str, list[Any]]
 _SIDES = ("lower", "upper")
+
+
+def prediction_columns(
+    trained: Trained,
+    data: Sequences,
+    *,
+    coming: bool = True,
+    intervals: Sequence[float] = (),
+    at: Sequence[str] = (),
+    wide: bool = False,
+    last: bool = False,
+) -> Columns:
+    """Predicts series and returns the table that `chronode predict` writes.
+
+    Args:
+        trained: The model.
+        data: Series read as in training.
+        coming: For a forecast from windows, whether to give the steps that follow each series, with their times.
+        intervals: Levels of prediction intervals, in percent; those of the configuration by default.
+        at: For forecasts, times instead of the next steps.
+        wide: For forecasts, whether there is a column per channel instead of a row.
+        last: For predictions per step, whether to keep only the last step.
+    """
+    reading, predictions = trained.reading, trained.predict(data)
+    options = {} if reading is None else reading.options
+    names = {"id": options.get("id") or "series", "time": options.get("time")}
+    if coming and reading is not None and reading.relative is not None:
+        ends = trained.intervals(data, trained.levels(intervals))
+        future: dict[str, Any] = {"wide": wide, "intervals": ends, "at": at, "last": trained.last_values(data)}
+        return forecast_columns(predictions, data, reading.forecast_channels, **names, **future)
+    for name, given in (("at", at), ("intervals", intervals)):
+        if given:
+            raise SettingError(
+                f"{named(name)} needs a file to forecast from, and a run that was trained with {named('forecast')}.",
+                argument=name,
+            )
+    return columns_of(predictions, data, **names, last=last)
 
 
 def columns_of(

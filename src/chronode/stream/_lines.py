@@ -7,7 +7,6 @@ import io
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -138,6 +139,12 @@ class States:
         rows = np.fromiter(self.rows.values(), np.int64, len(self.rows))
         for start in range(0, len(rows), _ROWS_AT_A_TIME):
             yield self._records[rows[start : start + _ROWS_AT_A_TIME]]
+
+    def copy(self) -> States:
+        """Returns a copy of this moment."""
+        other = copy.copy(self)
+        other.rows, other._records, other._dropped = dict(self.rows), self._records[: self._used].copy(), []
+        return other
 
     def restore(self, rows: dict[str, int], records: Records) -> None:
         """Replaces all ids by those with these records, which are kept as they are."""

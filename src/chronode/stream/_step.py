@@ -45,7 +45,7 @@ class Stepping:
     """
 
     def __init__(self, model: LiveModel, states: States, intake: Intake, missing: bool, equal_times: bool):
-        self._model, self._states, self._intake = model, states, intake
+        self._model, self.states, self._intake = model, states, intake
         self.missing, self._equal_times = missing, equal_times
 
     def prepare(self, ids: Sequence[str], observations: Observations) -> Step:
@@ -54,7 +54,7 @@ class Stepping:
         if len(ids) == 1 and taken[0]:
             outputs, record = self.single(ids[0], observations)
             return Step(taken, outputs, ids, record)
-        outputs, names, records = self._states.outputs(ids), list[str](), [self._states.get([])]
+        outputs, names, records = self.states.outputs(ids), list[str](), [self.states.get([])]
         for batch in padded_batches(ids, taken):
             series = [ids[place] for place in batch[:, 0].tolist()]
             after, newest = self._run(series, observations, batch)
@@ -77,7 +77,7 @@ class Stepping:
         for place, (name, time) in enumerate(zip(ids, () if times is None else times.tolist(), strict=False)):
             before = newest.get(name)
             if before is None:
-                before = self._states.last(name)
+                before = self.states.last(name)
             if time > before or (self._equal_times and time == before):
                 newest[name] = time
             else:
@@ -86,7 +86,7 @@ class Stepping:
 
     def single(self, name: str, observations: Observations) -> tuple[Tensor, Records]:
         """Returns the output `(1, K)` and the record of an id after one observation: `_run` in few operations."""
-        record = self._states.get([name])
+        record = self.states.get([name])
         known = observations.values == observations.values
         x = torch.from_numpy(observations.values if known.all() else np.where(known, observations.values, 0))
         gap, last = None, float(record["last"][0])
@@ -94,7 +94,7 @@ class Stepping:
             time = float(observations.times[0])
             gap, last = float(self._intake.gaps(time - last if last > -np.inf else 0.0)), time
         observed = torch.from_numpy(known) if self.missing else None
-        output = self._model.step(x, self._states.vectors(record), gap, observed)
+        output = self._model.step(x, self.states.vectors(record), gap, observed)
         if output is None:
             record, outputs = self._run([name], observations, np.zeros((1, 1), np.int64))
             return outputs[0], record
@@ -114,7 +114,7 @@ class Stepping:
         Returns:
             The records of the series, and the outputs `(B, T, K)` after each observation.
         """
-        records = self._states.get(names)
+        records = self.states.get(names)
         valid = batch >= 0
         lengths = torch.from_numpy(valid.sum(1))
         values = observations.values[batch]
@@ -128,7 +128,7 @@ class Stepping:
             gaps = self._intake.gaps(np.diff(times, axis=1, prepend=start[:, None]))
             arguments["dt"] = torch.from_numpy(np.where(valid, gaps, 0).astype(values.dtype))
             records["last"] = times[np.arange(len(batch)), valid.sum(1) - 1]
-        state = self._states.parts(records)
+        state = self.states.parts(records)
         x = torch.from_numpy(np.where(known, values, 0))
         outputs, after = self._model.run(x, tuple(part.clone() for part in state), **arguments)
         for part, new in zip(state, after, strict=True):

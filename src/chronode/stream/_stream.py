@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from ..runs import load
 from ..settings import SettingError, named, number, one_of
 from ..storage import parse
 from ..training import Predictions, Trained
-from ._states import States, read_states, write_states
+from ._states import States, fingerprint, read_states, write_states
 from ._step import Step, Stepping
 from ._times import Intake, Newest, Observations, as_columns
 from ._values import Errors
@@ -129,6 +129,10 @@ class Stream:
 
     def __contains__(self, id: object) -> bool:
         return isinstance(id, (str, int)) and str(id) in self._states.rows
+
+    def ids(self) -> list[str]:
+        """Returns the ids that have a state."""
+        return list(self._states.rows)
 
     def observe(self, id: str | int, time: Any, values: Mapping[str, Any]) -> dict[str, Any]:
         """Takes one observation and returns the prediction after it.
@@ -258,16 +262,50 @@ class Stream:
         self._states.drop(gone)
         self.counts = replace(self.counts, dropped=self.counts.dropped + len(gone))
 
+    def drop(self, ids: Sequence[str | int]) -> None:
+        """Drops the states of ids; an id that returns starts a new series."""
+        names = [str(id) for id in ids]
+        for name in names:
+            if name not in self._states.rows:
+                raise ValueError(f"id {name!r} is unknown: it has no observations yet, or it was dropped.")
+        self._states.drop(names)
+
+    def adopt(self, other: Stream) -> bool:
+        """Takes over the ids of another stream if its states have the same meaning: equal weights and scaling.
+
+        Returns:
+            Whether they were taken over; otherwise nothing is changed.
+        """
+        mine, theirs = self.trained, other.trained
+        if fingerprint(mine.model) != fingerprint(theirs.model) or mine.reading != theirs.reading:
+            return False
+        self._states, self.counts, self._newest, self._swept = other._states, other.counts, other._newest, other._swept
+        self._stepping.states = self._states
+        if self._intake.times is not None and other._intake.times is not None:
+            self._intake.times.restore(other._intake.times.origin)
+        return True
+
     # ---- files --------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> Path:
         """Writes the states of all ids to a file; an existing file is replaced atomically."""
-        path = Path(path)
+        write_states(Path(path), self.trained, self._states, self._facts())
+        return Path(path)
+
+    def snapshot(self) -> Callable[[Path], Path]:
+        """Copies the states of this moment, and returns `save` of the copy, which another thread may call."""
+        states, facts = self._states.copy(), self._facts()
+
+        def save(path: Path) -> Path:
+            write_states(path, self.trained, states, facts)
+            return path
+
+        return save
+
+    def _facts(self) -> dict[str, Any]:
         newest = None if self._newest is None or self._newest.time == -np.inf else self._newest.time
         times = None if self._intake.times is None else self._intake.times.facts()
-        facts = {"times": times, "newest": newest, "counts": asdict(self.counts)}
-        write_states(path, self.trained, self._states, facts)
-        return path
+        return {"times": times, "newest": newest, "counts": asdict(self.counts)}
 
     def load(self, path: str | Path) -> None:
         """Replaces all ids of this stream by the states that `save` wrote.

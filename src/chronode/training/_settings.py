@@ -192,16 +192,16 @@ _CHOICES = {
 }
 
 
-def seconds_of(budget: str | float) -> float:
-    """Returns a budget such as "90s", "2m" or "1h" in seconds.
+def seconds_of(duration: str | float, name: str = "budget", *, zero: bool = False) -> float:
+    """Returns a duration such as "90s", "2m" or "1h" in seconds; `name`: its setting; `zero`: whether it may be 0.
 
     Example:
         >>> seconds_of("2m"), seconds_of("1.5h"), seconds_of(30)
         (120.0, 5400.0, 30.0)
     """
-    if not isinstance(budget, str):
-        return number("budget", budget, above=0)
-    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([smh]?)\s*", budget)
-    if found is None or not float(found[1]):
-        raise SettingError(f"{named('budget', budget)} is not a duration such as 90s, 2m or 1h.", argument="budget")
-    return float(found[1]) * _SECONDS[found[2]]
+    if not isinstance(duration, str):
+        return number(name, duration, above=0)
+    parts = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([smh]?)\s*", duration)
+    if parts is None or not (zero or float(parts[1])):
+        raise SettingError(f"{named(name, duration)} is not a duration such as 90s, 2m or 1h.", argument=name)
+    return float(parts[1]) * _SECONDS[parts[2]]
