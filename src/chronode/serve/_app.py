@@ -9,7 +9,6 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -274,7 +273,7 @@ async def _docs(service: Service, request: Request) -> Response:
 
 
 async def _page(service: Service, request: Request) -> Response:
-    return HTMLResponse((files(__package__) / "page.html").read_text(encoding="utf-8"))
+    return HTMLResponse(Path(__file__).with_name("page.html").read_text(encoding="utf-8"))
 
 
 async def _events(service: Service, request: Request) -> Response:
