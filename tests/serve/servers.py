@@ -20,7 +20,7 @@ class Server:
     url: str
     token: str = ""
 
-    def ask(self, path, body: Any = None, *, method=None, kind="application/json", accept="", token=None):
+    def ask(self, path, body: Any = None, *, method=None, kind="application/json", accept="", token=None) -> Any:
         """Returns the status and the parsed body of the answer."""
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         request = urllib.request.Request(
