@@ -41,7 +41,7 @@ def _number(name, cell):
 
 @pytest.fixture(scope="module")
 def wanted(home):
-    """What `chronode predict` writes, by patient."""
+    """Rows that `chronode predict` writes, by patient."""
     rows = table(chronode("predict", home / "run", home / "new.csv").out)
     return {row["patient"]: row for row in rows}
 

@@ -35,7 +35,7 @@ def application(service: Service, *, token: str = "", lifespan: Any = None) -> S
     Args:
         service: The service.
         token: Bearer token that requests must have; "" for none.
-        lifespan: What runs while the application does, as Starlette takes it.
+        lifespan: Context of the running application, as Starlette takes it.
     """
     routes = [
         ("/", "GET", _page),

@@ -253,7 +253,7 @@ class Service:
         of each id, while the old model answers.
 
         Returns:
-            How many ids were carried over or rebuilt, and of how many the beginning was missing.
+            Number of ids that were carried over or rebuilt, and of those without their first observations.
         """
         if self._missed is not None:
             raise RefusedRequest("another model is being loaded.", 409)
