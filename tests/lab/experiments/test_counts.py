@@ -11,8 +11,9 @@ from chronode.lab.analysis import gradient_table
 from chronode.lab.experiments.counts import Table, counted, printed, tally
 from chronode.lab.experiments.ledger import Ledger
 from chronode.lab.experiments.page import render
-from chronode.lab.experiments.recipe import find_recipe
-from chronode.lab.experiments.rows import row_of
+from chronode.lab.experiments.reasons import NOT_EXAMINED, Reasons
+from chronode.lab.experiments.recipe import find_recipe, recipes
+from chronode.lab.experiments.rows import compare, row_of
 from chronode.lab.experiments.run import BEST_TEST, make_run
 
 ROOT = Path(__file__).parents[3]
@@ -91,3 +92,27 @@ def test_the_readme_has_the_counts_of_the_page():
         re.sub(r"\s+", " ", readme),
     ).groups()
     assert stated == (*own, every[1], every[0], every[2])
+
+
+@pytest.mark.slow
+def test_every_cell_of_an_own_model_that_is_not_reached_has_a_reason():
+    ledger = Ledger(ROOT / "results")
+    tables = [
+        Table(recipe, budget, compare(recipe, budget, ledger))
+        for recipe in recipes().values()
+        for budget in ("laptop", "long", "paper")
+        if recipe.paper != "beyond"
+    ]
+    rows = counted(tables)
+    cells = Reasons(ROOT / "results" / "reasons.csv").of_own_models(rows)
+    assert NOT_EXAMINED not in cells
+    assert sum(map(len, cells.values())) == 99 - tally(printed(own=True), rows)["reached"]
+
+
+def test_the_reason_of_a_number_is_that_of_the_first_line_that_names_its_recipe(tmp_path):
+    path = tmp_path / "reasons.csv"
+    path.write_text("recipe,column,model,reason\nltc/table4 ltc/table3,Ozone,,few days.\nltc/table3,,,few epochs.\n")
+    reasons, recipe = Reasons(path), find_recipe("ltc/table3")
+    by_column = {number.column: reasons.find(recipe, number) for number in recipe.numbers()}
+    assert by_column.pop("Ozone") == "few days." and set(by_column.values()) == {"few epochs."}
+    assert reasons.find(find_recipe("ltc/table5"), recipe.numbers()[0]) is None

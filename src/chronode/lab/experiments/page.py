@@ -50,6 +50,9 @@ def render(ledger: Ledger, results: Path, folder: Path) -> int:
             page.append(f"![{title}: paper and chronode]({path.relative_to(results.parent).as_posix()})\n")
     if (findings := folder / "findings.md").exists():
         page.append(findings.read_text(encoding="utf-8"))
+    page.append("## Own models: what is not reached\n")
+    page += [f"- {'; '.join(cells)}: {why}" for why, cells in reasons.of_own_models(counted(tables)).items()]
+    page.append("")
     for paper, title in PAPERS.items():
         texts = [as_markdown(*table, reasons) for table in tables if table.recipe.paper == paper]
         page += [f"## {title}\n", *texts] if texts else []

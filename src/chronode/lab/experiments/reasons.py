@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterable
 from pathlib import Path
 
-from .recipe import Recipe
-from .rows import TableRow, named
+from ..papers import PaperNumber
+from .counts import printed
+from .recipe import Recipe, recipes
+from .rows import PARTIAL, TableRow, mean_text, named
 
 COLUMNS = ("recipe", "column", "model", "reason")
+NOT_EXAMINED = "not examined."
 
 
 class Reasons:
-    """The lines of `results/reasons.csv`; an empty column or model matches all.
+    """The lines of `results/reasons.csv`; an empty column or model matches all, and a line may name several recipes.
 
     Args:
         path: The file; without it there are no reasons.
@@ -30,11 +34,12 @@ class Reasons:
             if tuple(line) != COLUMNS or not line["recipe"] or not line["reason"]:
                 raise ValueError(f"{path}, line {number}: needs the columns {', '.join(COLUMNS)}, got {line}.")
 
-    def find(self, recipe: Recipe, row: TableRow) -> str | None:
-        """Returns the reason for a row, from the first line that matches it."""
-        wanted = {"recipe": recipe.name, "column": row.number.column, "model": row.number.label}
+    def find(self, recipe: Recipe, number: PaperNumber) -> str | None:
+        """Returns the reason for a number, from the first line that matches it."""
         for line in self._lines:
-            if all(line[name] in ("", value) for name, value in wanted.items()):
+            if recipe.name in line["recipe"].split() and all(
+                line[name] in ("", value) for name, value in (("column", number.column), ("model", number.label))
+            ):
                 return line["reason"]
         return None
 
@@ -44,9 +49,33 @@ class Reasons:
         by_reason: dict[str | None, list[TableRow]] = {}
         for row in ran:
             if row.verdict == "not reached":
-                by_reason.setdefault(self.find(recipe, row), []).append(row)
+                by_reason.setdefault(self.find(recipe, row.number), []).append(row)
         unknown = by_reason.pop(None, [])
         lines = [f"- {named(concerned, ran)}: {reason}" for reason, concerned in by_reason.items()]
         if unknown:
-            lines.append(f"- {named(unknown, ran)}: not examined.")
+            lines.append(f"- {named(unknown, ran)}: {NOT_EXAMINED}")
         return ["Why numbers are not reached:\n\n" + "\n".join(lines)] if lines else []
+
+    def of_own_models(self, rows: dict[PaperNumber, TableRow]) -> dict[str, list[str]]:
+        """Returns reason -> the printed cells of the papers' own models that are not reached for it.
+
+        Args:
+            rows: The row that counts for every printed cell that was run.
+        """
+        every = recipes()
+        cells: dict[str, list[str]] = {}
+        for number in printed(own=True):
+            row = rows.get(number)
+            if row is None or row.verdict != "reached":
+                name = f"{number.paper}/table{number.table}" if row is None or row.cell is None else row.cell.recipe
+                column = f" {number.column}" if number.column else ""
+                ours = "not run" if row is None else f"{mean_text(row.mean, row.spread, number)}, {row.judgment}"
+                text = f"{number.paper}/table{number.table}{column} {number.label} "
+                text += f"({ours}; paper: {mean_text(number.mean, number.spread, number)})"
+                cells.setdefault(self._why(every[name], number, row), []).append(text)
+        return cells
+
+    def _why(self, recipe: Recipe, number: PaperNumber, row: TableRow | None) -> str:
+        notes: Iterable[str] = () if row is None else (note for entry in row.entries for note in entry.notes)
+        partial = next((f"only a part of the data was at hand ({note})" for note in notes if PARTIAL in note), None)
+        return self.find(recipe, number) or recipe.incomparable.get(number.task) or partial or NOT_EXAMINED
