@@ -16,7 +16,7 @@ from typing import Any
 from ...nn import find_model, models
 from ...settings import near, one_of
 from ...training import Settings
-from ..papers import PaperNumber, numbers, setting_for
+from ..papers import PaperNumber, numbers, setting_for, settings_in
 from ..tasks import find_task, tasks
 from .budgets import NO_SEARCH, Budget, Search
 from .ledger import run_hash
@@ -289,23 +289,6 @@ def by_kind(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         "training": {key: value for key, value in settings.items() if key in training},
         "model": {key: value for key, value in settings.items() if key not in training},
     }
-
-
-def settings_in(text: str) -> dict[str, Any]:
-    """Parses the settings in the variant or options of a number.
-
-    Example:
-        >>> settings_in("K=3 activation=relu"), settings_in("event=true")
-        ({'K': 3, 'activation': 'relu'}, {'event': True})
-    """
-    settings: dict[str, Any] = {}
-    for pair in text.split():
-        key, _, value = pair.partition("=")
-        try:
-            settings[key] = json.loads(value)
-        except ValueError:
-            settings[key] = value
-    return settings
 
 
 _recipes: dict[str, Recipe] = {}

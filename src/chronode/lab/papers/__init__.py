@@ -1,6 +1,6 @@
-"""Numbers of the tables of the papers and the settings behind them, one file per paper."""
+"""Numbers of the tables of the papers and the settings behind them."""
 
 from ._numbers import PaperNumber, numbers
-from ._settings import PaperSetting, setting_for, settings
+from ._settings import PaperSetting, setting_for, settings, settings_in
 
-__all__ = ["PaperNumber", "PaperSetting", "numbers", "setting_for", "settings"]
+__all__ = ["PaperNumber", "PaperSetting", "numbers", "setting_for", "settings", "settings_in"]

@@ -1,10 +1,19 @@
-"""Training settings of the authors of the papers, by row of a table."""
+"""Training settings of the authors of the papers, by row of a table.
+
+`settings.csv` has one line for each. The RMSprop of mmRNN is that of Keras: its mean square decays with a factor of
+0.9, that of torch with 0.99. LTC has its own learning rate for each task, its baselines 0.001. The settings of UnICORNN
+are those of the authors' random search; other rows of its tables use those of the larger network. iRNN and ERNN use
+the same code, with one η per time step, so that the number of steps must be known.
+"""
 
 from __future__ import annotations
 
+import csv
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from importlib.resources import files
 from typing import Any
 
 OTHERS = "others"
@@ -45,9 +54,32 @@ class PaperSetting:
 
 @cache
 def _all() -> tuple[PaperSetting, ...]:
-    from . import beyond, irnn, ltc, mmrnn, unicornn
+    text = files("chronode.lab.papers").joinpath("settings.csv").read_text(encoding="utf-8")
+    return tuple(_setting(**line) for line in csv.DictReader(text.splitlines()))
 
-    return (*mmrnn.SETTINGS, *unicornn.SETTINGS, *ltc.SETTINGS, *irnn.SETTINGS, *beyond.SETTINGS)
+
+def _setting(network: str, training: str, hidden: str, used: str, **names: str) -> PaperSetting:
+    units = int(hidden) if hidden else None
+    return PaperSetting(
+        **names, network=settings_in(network), training=settings_in(training), hidden=units, used=used == "yes"
+    )
+
+
+def settings_in(text: str) -> dict[str, Any]:
+    """Parses settings such as those in the variant or options of a number.
+
+    Example:
+        >>> settings_in("K=3 activation=relu"), settings_in("event=true")
+        ({'K': 3, 'activation': 'relu'}, {'event': True})
+    """
+    settings: dict[str, Any] = {}
+    for pair in text.split():
+        key, _, value = pair.partition("=")
+        try:
+            settings[key] = json.loads(value)
+        except ValueError:
+            settings[key] = value
+    return settings
 
 
 def settings(task: str | None = None, paper: str | None = None) -> list[PaperSetting]:
