@@ -77,5 +77,5 @@ class Reasons:
 
     def _why(self, recipe: Recipe, number: PaperNumber, row: TableRow | None) -> str:
         notes: Iterable[str] = () if row is None else (note for entry in row.entries for note in entry.notes)
-        partial = next((f"only a part of the data was at hand ({note})" for note in notes if PARTIAL in note), None)
+        partial = next((f"only a part of the data was available ({note})" for note in notes if PARTIAL in note), None)
         return self.find(recipe, number) or recipe.incomparable.get(number.task) or partial or NOT_EXAMINED
