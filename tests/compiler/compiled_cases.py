@@ -103,7 +103,7 @@ def everything(run, cell, x, state, dt, plan) -> dict[str, Tensor]:
     torch.manual_seed(2)
     y, end = run(cell, x, state, dt, plan)
     torch.manual_seed(3)
-    weights = [torch.randn_like(out) for out in (y, *end)]
+    weights = [torch.randn(out.shape, dtype=out.dtype) for out in (y, *end)]
     wanted = {"x": x, "dt": dt, **{f"state {i}": s for i, s in enumerate(state)}}
     wanted |= {name: p for name, p in cell.named_parameters() if p.requires_grad}
     pairs = [(out, weight) for out, weight in zip((y, *end), weights, strict=True) if out.requires_grad]

@@ -1,5 +1,6 @@
 """Steps that cannot be compiled: the reason in words, and the loop."""
 
+import contextlib
 import re
 import warnings
 
@@ -46,7 +47,7 @@ def sorting(self, x, state, dt):
 
 
 def drawing(self, x, state, dt):
-    h = torch.nn.functional.dropout(self.recurrent(state[0]), 0.5)
+    h = torch.poisson(self.recurrent(state[0]).abs())
     return h, (h,)
 
 
@@ -69,11 +70,6 @@ class Clipped(torch.autograd.Function):
 
 def clipping(self, x, state, dt):
     h = Clipped.apply(self.recurrent(state[0]))
-    return h, (h,)
-
-
-def clipping_weights(self, x, state, dt):
-    h = state[0] @ Clipped.apply(self.recurrent.weight)
     return h, (h,)
 
 
@@ -108,8 +104,6 @@ def comparing(self, x, state, dt):
 @pytest.mark.parametrize(
     ("forward", "attributes", "reason"),
     [
-        (clipping, {}, "torch.autograd.Function .Clipped."),
-        (clipping_weights, {}, "torch.autograd.Function .Clipped."),
         (hooking, {}, "with a hook"),
         (hooking_onto_a_node, {}, "with a hook"),
         (preparing_a_number, {}, "reads the values of tensors into Python .item."),
@@ -164,7 +158,7 @@ def test_gradients_of_a_step_with_its_own_backward_are_those_of_torch():
         (1e3 * y).sum().backward()
         found.append(layer.cells[0].recurrent.bias.grad.clone())
         layer.zero_grad()
-    assert torch.equal(*found)
+    torch.testing.assert_close(*found)
     assert float(found[0].norm()) < 50  # not cut: above 1,000
 
 
@@ -187,7 +181,7 @@ def test_a_kernel_is_compared_at_large_gradients_and_states(limit, monkeypatch):
         h = 0.1 * self.recurrent(Beyond.apply(state[0]))
         return h, (h,)
 
-    monkeypatch.setattr("chronode.compiler._trace.refuse_own_gradients", lambda *step: None)
+    monkeypatch.setattr("chronode.compiler._trace.recording_functions", contextlib.nullcontext)
     with pytest.raises(Unsupported, match="different outputs or gradients"):
         kernel_of(layer_of(forward).cells[0])
 

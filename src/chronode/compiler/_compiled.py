@@ -146,7 +146,7 @@ def _key(step: Step, source: Source) -> str:
     """Returns a hash of everything that was traced: the source, and what torch runs before and after it."""
     text = hashlib.sha256(f"{source.text}{step.traced.captured}{step.traced.with_project}{step.traced.reach}".encode())
     for draw in step.draws:
-        text.update(f"{draw.function.__name__}{draw.shape}".encode())
+        text.update(repr(draw).encode())
     for graph in (step.traced.prefix, step.derived, step.finish):
         text.update(graph.code.encode())
         for name, tensor in _constants(graph).items():

@@ -28,6 +28,7 @@ OPERATIONS = {
     "sin": "sine({0})",
     "cos": "cosine({0})",
     "erf": "error_function({0})",
+    "atan": "arc_tangent({0})",
     "sign": "sign({0})",
     "round": "round({0})",
     "floor": "floor({0})",

@@ -18,14 +18,14 @@ from . import _rules_elementwise, _rules_shapes, _rules_sums  # noqa: F401 - imp
 from ._arrays import Array, Arrays
 from ._graph import Builder
 from ._node import Node
-from ._recorded import VIEWS, Draw, Unsupported, is_view, operator
-from ._rules import RULES, RowSum
+from ._recorded import COMPLEX, VIEWS, Draw, Unsupported, is_view, operator
+from ._rules import RULES, RowSum, RowSums
 from ._trace import Traced
 from ._views import View
 
 _LINEAR = VIEWS | {
     *("sum", "add", "sub", "neg", "mul", "div", "mm", "cat", "stack", "clone", "_to_copy", "slice_backward"),
-    *("select_backward", "getitem", "zeros_like", "new_zeros", "zeros", "full"),
+    *("select_backward", "select_scatter", "slice_scatter", "getitem", "zeros_like", "new_zeros", "zeros", "full"),
 }
 
 
@@ -132,6 +132,8 @@ class _Lowering:
                 self.values[node] = Array(self.builder.input(name, size), 0)
 
     def _new_param(self, tensor: torch.Tensor) -> Array:
+        if tensor.is_complex():
+            raise Unsupported(COMPLEX)
         if tensor.dtype not in (torch.float32, torch.float64, torch.int64, torch.bool):
             raise Unsupported(f"reads a parameter or buffer of {tensor.dtype}")
         if tensor.dtype.is_floating_point and self.traced.dtype not in (None, tensor.dtype):
@@ -154,17 +156,20 @@ class _Lowering:
             return None
         result = self._apply(node)
         if isinstance(result, RowSum):
-            if result.node not in self.sums:
-                self.sums.append(result.node)
-            copy = self.finish.placeholder(f"s{self.sums.index(result.node)}_{node.name}")
-            copy.meta["sum"] = self.sums.index(result.node)
-            self.finish_copies[node] = self._adapted(copy, result)
+            self.finish_copies[node] = self._adapted(node, result)
+        elif isinstance(result, RowSums):
+            parts = [self._adapted(node, part) for part in result.parts]
+            self.finish_copies[node] = self.finish.call_function(torch.ops.aten.stack.default, (parts,))
         else:
             self.values[node] = result
         return None
 
-    def _adapted(self, copy: fx.Node, result: RowSum) -> fx.Node:
+    def _adapted(self, node: fx.Node, result: RowSum) -> fx.Node:
         """Returns the sum in the shape that the traced operator gives."""
+        if result.node not in self.sums:
+            self.sums.append(result.node)
+        copy = self.finish.placeholder(f"s{self.sums.index(result.node)}_{node.name}")
+        copy.meta["sum"] = self.sums.index(result.node)
         if result.transposed:
             copy = self.finish.call_function(torch.ops.aten.t.default, (copy,))
         if result.more_axes:
@@ -233,7 +238,7 @@ class _Lowering:
 
     def _row_output(self, node: fx.Node) -> View:
         array = self._array(node)
-        if array.batch not in (0, None) or len(array.view.shape) != 1:
+        if array.batch not in (0, None) or len(array.view.shape) != 1 or array.merged:
             raise Unsupported("gives a tensor whose first axis is not the batch")
         return array.view if array.view.is_whole() else self.builder.resolved(array.view)
 
@@ -241,6 +246,8 @@ class _Lowering:
         if "getitem" in str(node.target):
             return self.values[node.all_input_nodes[0]][node.args[1]]
         rule = RULES.get(operator(node))
+        if isinstance(example := node.meta.get("val"), torch.Tensor) and example.is_complex():
+            raise Unsupported(COMPLEX)
         if rule is None:
             raise Unsupported(f"uses {operator(node)}, for which the compiler has no rule")
         return rule(self.arrays, *self._lowered(node.args), **self._lowered(node.kwargs))

@@ -10,7 +10,7 @@ from ._views import Shape, View, dense_strides
 
 EXPENSIVE = frozenset(
     {
-        *("exp", "tanh", "sigmoid", "softplus", "log", "log1p", "expm1", "sin", "cos", "erf"),
+        *("exp", "tanh", "sigmoid", "softplus", "log", "log1p", "expm1", "sin", "cos", "erf", "atan"),
         *("pow", "sqrt", "div", "remainder"),
     }
 )

@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch import fx
 
-from ._recorded import Draw, Unsupported, is_view, operator
+from ._functional import writes
+from ._recorded import DRAWS, Draw, Unsupported, is_view, operator
 
 _MAKERS = frozenset(["zeros", "ones", "full", "scalar_tensor", "empty"])
-_DRAWS = {"randn_like": torch.randn, "randn": torch.randn, "rand_like": torch.rand, "rand": torch.rand}
 
 
 def divide(
@@ -23,11 +23,8 @@ def divide(
     for node in nodes:
         if node.op != "call_function":
             continue
-        if operator(node) in _DRAWS:
-            shape = tuple(node.meta["val"].shape)
-            if not shape or shape[0] != batch:
-                raise Unsupported(f"draws a random tensor of shape {shape} that is not one value per sequence")
-            draws.append((node, Draw(_DRAWS[operator(node)], shape[1:])))
+        if operator(node) in DRAWS:
+            draws.append((node, _draw(node, batch)))
         elif torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
             raise Unsupported(f"draws random numbers with {operator(node)}")
     bases = _bases(nodes, per_row)
@@ -36,18 +33,28 @@ def divide(
     return captured, prefix, rest, [draw for _, draw in draws]
 
 
+def _draw(node: fx.Node, batch: int) -> Draw:
+    shape, dtype = tuple(node.meta["val"].shape), node.meta["val"].dtype
+    if not shape or shape[0] != batch:
+        raise Unsupported(f"draws a random tensor of shape {shape} that is not one value per sequence")
+    args: Any = node.args[1:] if operator(node).endswith(("_", "_like")) else node.args[:-1]
+    if node.kwargs.get("generator") is not None or not all(isinstance(arg, (int, float)) for arg in args):
+        raise Unsupported(f"draws random numbers with {operator(node)} and tensors or a generator as arguments")
+    return Draw(operator(node), shape[1:], dtype, tuple(args))
+
+
 def _merge_shared(recorded: fx.GraphModule, batch: int) -> set[fx.Node]:
     """Merges equal nodes that depend on parameters alone; returns the other nodes."""
     per_row: set[fx.Node] = set()
     merged: dict[Any, fx.Node] = {}
     nodes = list(recorded.graph.nodes)
-    writes = any(node.op == "call_function" and operator(node).endswith("_") for node in nodes)
+    in_place = any(writes(node) and operator(node) not in DRAWS for node in nodes)
     for node in nodes:
-        made = node.op == "call_function" and operator(node) in (*_DRAWS, *_MAKERS)
-        per_batch = made and (operator(node) in _DRAWS or batch in node.meta["val"].shape)
+        made = node.op == "call_function" and operator(node) in (*DRAWS, *_MAKERS)
+        per_batch = made and (operator(node) in DRAWS or batch in node.meta["val"].shape)
         if node.op == "placeholder" or per_batch or any(arg in per_row for arg in node.all_input_nodes):
             per_row.add(node)
-        elif node.op == "get_attr" or (node.op == "call_function" and not writes):
+        elif node.op == "get_attr" or (node.op == "call_function" and not in_place):
             name = node.meta.get("captured", node.target)
             key = repr((name if node.op == "get_attr" else str(node.target), node.args, node.kwargs))
             if key in merged:

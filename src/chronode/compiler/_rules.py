@@ -22,6 +22,13 @@ class RowSum:
     more_axes: tuple[int, ...] = ()
 
 
+@dataclass(frozen=True)
+class RowSums:
+    """Sums over rows and time that are stacked, such as the gradients of a batch of matrices."""
+
+    parts: tuple[RowSum, ...]
+
+
 def rule(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Adds a rule for operators of these ATen names."""
 

@@ -19,7 +19,7 @@ def _unary(name: str) -> Callable[..., Any]:
 
 for _name in ("neg", "abs", "exp", "log", "log1p", "expm1", "sqrt", "rsqrt", "reciprocal", "tanh", "sigmoid"):
     RULES[_name] = _unary(_name)
-for _name in ("sin", "cos", "floor", "ceil", "erf"):
+for _name in ("sin", "cos", "floor", "ceil", "erf", "atan"):
     RULES[_name] = _unary(_name)
 RULES["round"] = lambda arrays, a, decimals=0: arrays.pointwise("round", a)
 RULES["sign"] = RULES["sgn"] = _unary("sign")
@@ -123,6 +123,20 @@ def _or(arrays: Arrays, a: Array, b: Array) -> Array:
     return arrays.pointwise("or", a, b, kind="bool")
 
 
+@rule("bitwise_xor", "logical_xor")
+def _xor(arrays: Arrays, a: Array, b: Array) -> Array:
+    return _and(arrays, _or(arrays, a, b), _not(arrays, _and(arrays, a, b)))
+
+
+@rule("isnan")
+def _isnan(arrays: Arrays, a: Array) -> Array:
+    return arrays.pointwise("ne", a, a, kind="bool")
+
+
+RULES["isposinf"] = lambda arrays, a: arrays.pointwise("eq", a, float("inf"), kind="bool")
+RULES["isneginf"] = lambda arrays, a: arrays.pointwise("eq", a, float("-inf"), kind="bool")
+
+
 @rule("bitwise_not", "logical_not")
 def _not(arrays: Arrays, a: Array) -> Array:
     return arrays.pointwise("not", a, kind="bool")
@@ -130,14 +144,44 @@ def _not(arrays: Arrays, a: Array) -> Array:
 
 @rule("softplus")
 def _softplus(arrays: Arrays, a: Array, beta: Number = 1, threshold: Number = 20) -> Array:
-    if beta != 1 or threshold != 20:
-        raise Unsupported("uses softplus with a non-default beta or threshold")
-    return arrays.pointwise("softplus", a)
+    if threshold != 20:
+        raise Unsupported("uses softplus with a non-default threshold")
+    if beta == 1:
+        return arrays.pointwise("softplus", a)
+    scaled = arrays.pointwise("softplus", arrays.pointwise("mul", a, float(beta)))
+    return arrays.pointwise("div", scaled, float(beta))
 
 
 @rule("softplus_backward")
 def _softplus_backward(arrays: Arrays, grad: Array, a: Array, beta: Number, threshold: Number) -> Array:
-    return arrays.pointwise("mul", grad, arrays.pointwise("sigmoid", a))
+    scaled = arrays.pointwise("mul", a, float(beta))
+    return arrays.pointwise("mul", grad, arrays.pointwise("sigmoid", scaled))
+
+
+@rule("mish_backward")
+def _mish_backward(arrays: Arrays, grad: Array, a: Array) -> Array:
+    inner = arrays.pointwise("tanh", arrays.pointwise("softplus", a))
+    slope = arrays.pointwise("mul", a, arrays.pointwise("sigmoid", a))
+    rest = arrays.pointwise("sub", 1.0, arrays.pointwise("mul", inner, inner))
+    return arrays.pointwise("mul", grad, arrays.pointwise("add", inner, arrays.pointwise("mul", slope, rest)))
+
+
+@rule("_prelu_kernel")
+def _prelu(arrays: Arrays, a: Array, weight: Array) -> Array:
+    above = arrays.pointwise("gt", a, 0.0, kind="bool")
+    return arrays.pointwise("where", above, a, arrays.pointwise("mul", weight, a))
+
+
+@rule("_prelu_kernel_backward")
+def _prelu_backward(arrays: Arrays, grad: Array, a: Array, weight: Array) -> list[Array]:
+    above = arrays.pointwise("gt", a, 0.0, kind="bool")
+    of_a = arrays.pointwise("where", above, grad, arrays.pointwise("mul", weight, grad))
+    return [of_a, arrays.pointwise("where", above, 0.0, arrays.pointwise("mul", a, grad))]
+
+
+@rule("threshold")
+def _threshold(arrays: Arrays, a: Array, threshold: Number, value: Number) -> Array:
+    return arrays.pointwise("where", arrays.pointwise("le", a, float(threshold), kind="bool"), float(value), a)
 
 
 @rule("tanh_backward")

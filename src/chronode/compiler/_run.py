@@ -49,13 +49,12 @@ class Compiled:
             x = cell.project_sequence(x, plan.valid(x))
         tensors, derived = self._params(cell)
         rows = [_last_dense(x), dt, *self._draws(x)]
+        state = [part.flatten(1) for part in state]
         keep = ops.needs_backward(x, dt, *state, *tensors)
         interval = math.isqrt(len(x) - 1) + 1 if keep and plan.memory == "low" else 0
         lengths = None if plan.lengths is None else plan.lengths.contiguous()
-        y, *rest = compiled_forward(
-            self.key, rows, list(state), [*tensors, *derived], lengths, plan.last, keep, interval
-        )
-        return y, tuple(rest[: len(state)])
+        y, *rest = compiled_forward(self.key, rows, state, [*tensors, *derived], lengths, plan.last, keep, interval)
+        return y, tuple(end.unflatten(1, shape) for end, shape in zip(rest, self.step.traced.shapes, strict=False))
 
     def bind(self, cell: Any, x: Tensor, dt: Tensor, before: Sequence[Tensor], after: Sequence[Tensor]) -> Bound | None:
         """Returns one step over fixed arrays, as `Kernel.bind` of one cell; None if torch does a part of the step."""
@@ -64,9 +63,9 @@ class Compiled:
             return None
         tensors, derived = self._params(cell)
         y, none = x.new_empty(x.shape[0], traced.y), [None] * (2 + len(before))  # lengths, kept values, checkpoints
-        rows, starts = [x.unsqueeze(0), dt.unsqueeze(0)], [part[0] for part in before]
+        rows, starts = [x.unsqueeze(0), dt.unsqueeze(0)], [part[0].flatten(1) for part in before]
         call = _Call(rows, starts, [*tensors, *derived], none[0], True, 0, none[1:])
-        call.add(y, *(part[0] for part in after))
+        call.add(y, *(part[0].flatten(1) for part in after))
         return BoundCall("compiled_forward", self.dtype, *call.arguments(self)), y
 
     def _params(self, cell: Any) -> tuple[list[Tensor], list[Tensor]]:
@@ -87,7 +86,7 @@ class Compiled:
         if not draws:
             return []
         steps, batch = x.shape[:2]
-        drawn = [[draw.function(batch, *draw.shape, dtype=x.dtype) for draw in draws] for _ in range(steps)]
+        drawn = [[draw.sample(batch, x.dtype) for draw in draws] for _ in range(steps)]
         return [torch.stack(one) for one in zip(*drawn, strict=True)]
 
     def reached(self, steps: int, last: bool, padded: bool, of_y: bool, of_ends: Sequence[bool]) -> set[int]:

@@ -18,9 +18,11 @@ from torch import Tensor, fx
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from ..kernels import backend, weight_of
-from ._guard import refuse_own_gradients
+from ._functional import without_writes
+from ._guard import recording_functions, refuse_hooks, with_functions
 from ._prefix import divide
-from ._recorded import Draw, Unsupported
+from ._recorded import COMPLEX, Draw, Unsupported
+from ._substitutes import Substituted
 
 _SMALLEST_BATCH = 11
 
@@ -35,7 +37,8 @@ class Traced:
         prefix: Computes tensors from the captured ones; run by torch, once per call, with gradients.
         joint: (x, dt, state, draws; prefix's tensors; gradients of y and state) to (y, state; gradients of the first
             two groups); without the gradients if `backward` is False.
-        x, y, states: Features of each.
+        x, y, states: Features of each; a part of the state with several axes is flattened.
+        shapes: Shapes of the parts of the state, without the batch axis.
         draws: Random tensors of each step, in the order of drawing.
         with_project: Whether `project` is part of the step.
         tensors: The tensors of `prefix` at the time of tracing.
@@ -55,6 +58,7 @@ class Traced:
     draws: list[Draw]
     tensors: list[Tensor]
     with_project: bool
+    shapes: list[tuple[int, ...]]
     backward: bool = True
     dtype: torch.dtype | None = None
     reach: tuple[tuple[int, ...], ...] = ()
@@ -99,24 +103,29 @@ def trace(
         dt = torch.empty(batch, 1, dtype=dtype).uniform_(0.1, 1)
         state = tuple(part.detach().clone() for part in cell.initial_state(batch, x))
         _check_state(state, batch, dtype if backward else None)
+        shapes = [tuple(part.shape[1:]) for part in state]
+        state = tuple(part.flatten(1) for part in state)
 
         def step(x: Tensor, dt: Tensor, *state: Tensor) -> tuple[Tensor, ...]:
-            y, new = cell.prepare()(cell.project(x) if with_project else x, state, dt)
-            return (y, *new)
+            parts = tuple(part.unflatten(1, shape) for part, shape in zip(state, shapes, strict=True))
+            with Substituted(batch):
+                y, new = cell.prepare()(cell.project(x) if with_project else x, parts, dt)
+            return (y, *(part.flatten(1) for part in new))
 
         if backward:
             with reasons():
-                refuse_own_gradients(step, x, dt, *state)
-        recorded = _recorded(step, x, dt, *state)
+                refuse_hooks(step, x, dt, *state)
+        with recording_functions():
+            recorded = with_functions(_recorded(step, x, dt, *state))
         _name_captured(recorded, cell)
         captured, prefix, rest, draws = divide(recorded, 2 + len(state), batch)
         tensors = [tensor.detach() for tensor in prefix(*(_named(cell, name) for name in captured))]
-        samples = [draw.function(*(batch, *draw.shape), dtype=x.dtype) for draw in draws]
+        samples = [draw.sample(batch, x.dtype) for draw in draws]
         rows = [x, dt, *state, *samples]
         joint, y = _joint(rest, rows, tensors, backward)
         reach = _reach(rest, [*rows, *tensors]) if backward else ()
     sizes = [part.shape[1] for part in state]
-    recorded_as = (with_project, backward, dtype if backward else None, reach)
+    recorded_as = (with_project, shapes, backward, dtype if backward else None, reach)
     return Traced(batch, captured, prefix, joint, features, y, sizes, draws, tensors, *recorded_as)
 
 
@@ -132,7 +141,9 @@ def _batch_size(cell: Any) -> int:
 
 def _check_state(state: tuple[Tensor, ...], batch: int, dtype: torch.dtype | None) -> None:
     for part in state:
-        if part.dim() != 2 or part.shape[0] != batch or not part.dtype.is_floating_point:
+        if part.is_complex():
+            raise Unsupported(COMPLEX)
+        if part.dim() < 2 or part.shape[0] != batch or not part.dtype.is_floating_point:
             raise Unsupported(f"has a state of shape {tuple(part.shape)} and {part.dtype}, not (batch, size) of floats")
         if dtype is not None and part.dtype != dtype:
             raise Unsupported(f"has a state of {part.dtype} for inputs of {dtype}")
@@ -154,7 +165,7 @@ def _decompositions() -> dict[Any, Callable[..., Any]]:
 
 def _recorded(function: Callable[..., Any], *args: Any, decomposed: bool = False) -> fx.GraphModule:
     with reasons():
-        return make_fx(function, decomposition_table=_decompositions() if decomposed else None)(*args)
+        return without_writes(make_fx(function, decomposition_table=_decompositions() if decomposed else None)(*args))
 
 
 @contextmanager

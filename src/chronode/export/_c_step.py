@@ -23,7 +23,7 @@ from ..compiler import (
 from ._c_constants import Constants, affine, number
 from ._deployment import Part
 
-_CALLED = ("abs", "exp", "tanh", "sigmoid", "softplus", "log", "log1p", "expm1", "sqrt", "sin", "cos", "erf")
+_CALLED = ("abs", "exp", "tanh", "sigmoid", "softplus", "log", "log1p", "expm1", "sqrt", "sin", "cos", "erf", "atan")
 OPERATIONS = {
     **SYMBOLS,
     **{name: f"m_{name}({{0}})" for name in (*_CALLED, "round", "floor")},

@@ -15,6 +15,7 @@ OPERATORS = {
     **{"add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "neg": "Neg", "copy": "Identity", "abs": "Abs"},
     **{"exp": "Exp", "tanh": "Tanh", "sigmoid": "Sigmoid", "relu": "Relu", "softplus": "Softplus", "log": "Log"},
     **{"sqrt": "Sqrt", "reciprocal": "Reciprocal", "sin": "Sin", "cos": "Cos", "erf": "Erf", "sign": "Sign"},
+    **{"atan": "Atan"},
     **{"round": "Round", "floor": "Floor", "ceil": "Ceil", "pow": "Pow", "minimum": "Min", "maximum": "Max"},
     **{"where": "Where", "lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual", "eq": "Equal"},
     **{"and": "And", "or": "Or", "not": "Not"},

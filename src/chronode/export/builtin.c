@@ -209,6 +209,21 @@ static float m_erf(float x)
     return x > 0.0f ? p : -p;
 }
 
+static float m_atan(float x)
+{
+    /* Cephes: above tan(pi/8), the argument is turned by pi/4 or pi/2. */
+    const float size = m_abs(x);
+    const float turn = size > 2.414213562f ? 1.570796327f : (size > 0.4142135624f ? 0.7853981634f : 0.0f);
+    const float r = size > 2.414213562f ? -1.0f / size : (size > 0.4142135624f ? (size - 1.0f) / (size + 1.0f) : size);
+    const float square = r * r;
+    float p = 8.05374449538e-2f;
+    p = p * square - 1.38776856032e-1f;
+    p = p * square + 1.99777106478e-1f;
+    p = p * square - 3.33329491539e-1f;
+    p = turn + (p * square * r + r);
+    return x < 0.0f ? -p : p;
+}
+
 static float m_pow(float x, float y)
 {
     const float size = x < 0.0f ? -x : x;

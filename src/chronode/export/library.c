@@ -50,6 +50,11 @@ static float m_erf(float x)
     return erff(x);
 }
 
+static float m_atan(float x)
+{
+    return atanf(x);
+}
+
 static float m_round(float x)
 {
     return rintf(x);

@@ -312,6 +312,7 @@ def warn_of_divergence(cell: str, y: Tensor, states: Iterable[State], batch: Lay
 
 def _largest(values: Tensor) -> float:
     """Returns the largest magnitude; infinity if a value is NaN."""
-    low, high = values.detach().aminmax()
+    values = values.detach()
+    low, high = (values.abs() if values.is_complex() else values).aminmax()
     largest = max(abs(float(low)), abs(float(high)))
     return largest if largest == largest else float("inf")

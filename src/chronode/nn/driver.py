@@ -87,13 +87,18 @@ def _loop(cell: Cell, state: State, steps: Steps) -> tuple[Tensor, State]:
     for x_n, dt_n, valid_n in zip(x.unbind(0), steps.dt.unbind(0), _unbound(steps.valid, len(x)), strict=True):
         y, new = step(x_n, state, dt_n)
         if valid_n is not None:
-            new = tuple(torch.where(valid_n, after, before) for after, before in zip(new, state, strict=True))
+            new = tuple(_where(valid_n, after, before) for after, before in zip(new, state, strict=True))
             y = torch.where(valid_n, y, outputs[-1] if steps.last and outputs else torch.zeros_like(y))
         state = new
         if steps.last:
             outputs.clear()
         outputs.append(y)
     return (outputs[-1] if steps.last else torch.stack(outputs)), state
+
+
+def _where(valid: Tensor, after: Tensor, before: Tensor) -> Tensor:
+    """Returns the state after the step for valid rows; a part of a state may have several axes behind the batch."""
+    return torch.where(valid.view(-1, *[1] * (after.dim() - 1)), after, before)
 
 
 def _loop_in_chunks(cell: Cell, state: State, steps: Steps, lengths: Tensor | None) -> tuple[Tensor, State]:

@@ -109,6 +109,7 @@ template <class T> CHRONODE_INLINE Vec<T> expm1(Vec<T> a) {
 template <class T> CHRONODE_INLINE Vec<T> sine(Vec<T> a) { return each_lane(a, [](T x) { return std::sin(x); }); }
 template <class T> CHRONODE_INLINE Vec<T> cosine(Vec<T> a) { return each_lane(a, [](T x) { return std::cos(x); }); }
 template <class T> CHRONODE_INLINE Vec<T> error_function(Vec<T> a) { return each_lane(a, [](T x) { return std::erf(x); }); }
+template <class T> CHRONODE_INLINE Vec<T> arc_tangent(Vec<T> a) { return each_lane(a, [](T x) { return std::atan(x); }); }
 template <class T> CHRONODE_INLINE Vec<T> power(Vec<T> a, Vec<T> b) {
   return each_lane(a, b, [](T x, T y) { return std::pow(x, y); });
 }
