@@ -303,8 +303,8 @@ def warn_of_divergence(cell: str, y: Tensor, states: Iterable[State], batch: Lay
     warnings.warn(
         f"the outputs of {cell} {what}; the longest gap is dt = {gap:.2g}, the largest input is {inputs:.2g}. If the "
         "gap is the cause, divide all times by a constant so that a typical gap is about 1, build the layer with "
-        "max_gap=..., or choose a solver that stays bounded (solver='exponential', where the model has it). "
-        "Otherwise scale the inputs, or train with a lower learning rate.",
+        "max_gap=..., or choose a step that stays bounded (solver='exponential' or discretization='exact', where the "
+        "model has it). Otherwise scale the inputs, or train with a lower learning rate.",
         RuntimeWarning,
         stacklevel=6,
     )

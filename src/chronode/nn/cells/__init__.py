@@ -1,15 +1,18 @@
 """The cells: the file of a model has the name of the model, and the docstring of the cell contains its equations.
 
 A variant is in the file of its base model: `ernn` and `sirnn` in `irnn.py`, `neural-ode` and `gru-ode` in
-`ct_rnn.py`, `lstm-dt` in `lstm.py`. Files that begin with `_` hold shared code.
+`ct_rnn.py`, `lstm-dt` in `lstm.py`, `d-linoss` in `linoss.py`, `s4d` in `s5.py`, `minlstm` in
+`mingru.py`. Files that begin with `_` hold shared code.
 """
 
+from ._linear import LinearCell
 from .antisymmetric import AntisymmetricCell
 from .cfc import CfCCell
 from .cornn import CoRNNCell
 from .ct_gru import CTGRUCell
 from .ct_lstm import CTLSTMCell
 from .ct_rnn import HeldInputCell
+from .decay_gru import DecayGRUCell
 from .exprnn import ExpRNNCell
 from .fastgrnn import FastGRNNCell
 from .fastrnn import FastRNNCell
@@ -18,10 +21,14 @@ from .gru_d import GRUDCell
 from .indrnn import IndRNNCell
 from .irnn import EquilibriumCell
 from .latent_ode import LatentODECell
+from .lem import LEMCell
+from .linoss import DampedLinOSSCell, LinOSSCell
 from .lipschitz import LipschitzCell
 from .log_ncde import LogNCDECell
+from .lru import LRUCell
 from .lstm import LSTMCell
 from .ltc import LTCCell
+from .mingru import MinGRUCell, MinLSTMCell
 from .mmrnn import MixedMemoryCell
 from .ncde import NCDECell
 from .ode_rnn import ODERNNCell
@@ -30,6 +37,7 @@ from .reciprocal import ReciprocalCell
 from .rnn import RNNCell
 from .rnn_decay import RNNDecayCell, SubtractingDecayCell
 from .rnn_vae import RNNVAECell
+from .s5 import S4DCell, S5Cell
 from .skip_gru import SkipGRUCell
 from .skip_lstm import SkipLSTMCell
 from .spectral import SpectralCell
@@ -44,6 +52,8 @@ __all__ = [
     "CTLSTMCell",
     "CfCCell",
     "CoRNNCell",
+    "DampedLinOSSCell",
+    "DecayGRUCell",
     "EquilibriumCell",
     "ExpRNNCell",
     "FastGRNNCell",
@@ -53,11 +63,17 @@ __all__ = [
     "GapPhasedLSTMCell",
     "HeldInputCell",
     "IndRNNCell",
+    "LEMCell",
+    "LRUCell",
     "LSTMCell",
     "LTCCell",
     "LatentODECell",
+    "LinOSSCell",
+    "LinearCell",
     "LipschitzCell",
     "LogNCDECell",
+    "MinGRUCell",
+    "MinLSTMCell",
     "MixedMemoryCell",
     "NCDECell",
     "ODERNNCell",
@@ -66,6 +82,8 @@ __all__ = [
     "RNNDecayCell",
     "RNNVAECell",
     "ReciprocalCell",
+    "S4DCell",
+    "S5Cell",
     "SRUCell",
     "SkipGRUCell",
     "SkipLSTMCell",
