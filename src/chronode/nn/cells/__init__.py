@@ -1,8 +1,7 @@
 """The cells: the file of a model has the name of the model, and the docstring of the cell contains its equations.
 
 A variant is in the file of its base model: `ernn` and `sirnn` in `irnn.py`, `neural-ode` and `gru-ode` in
-`ct_rnn.py`, `lstm-dt` in `lstm.py`, `d-linoss` in `linoss.py`, `s4d` in `s5.py`, `minlstm` in
-`mingru.py`. Files that begin with `_` hold shared code.
+`ct_rnn.py`, `lstm-dt` in `lstm.py`. Files that begin with `_` hold shared code.
 """
 
 from ._linear import LinearCell
@@ -12,6 +11,7 @@ from .cornn import CoRNNCell
 from .ct_gru import CTGRUCell
 from .ct_lstm import CTLSTMCell
 from .ct_rnn import HeldInputCell
+from .d_linoss import DampedLinOSSCell
 from .decay_gru import DecayGRUCell
 from .exprnn import ExpRNNCell
 from .fastgrnn import FastGRNNCell
@@ -22,13 +22,14 @@ from .indrnn import IndRNNCell
 from .irnn import EquilibriumCell
 from .latent_ode import LatentODECell
 from .lem import LEMCell
-from .linoss import DampedLinOSSCell, LinOSSCell
+from .linoss import LinOSSCell
 from .lipschitz import LipschitzCell
 from .log_ncde import LogNCDECell
 from .lru import LRUCell
 from .lstm import LSTMCell
 from .ltc import LTCCell
-from .mingru import MinGRUCell, MinLSTMCell
+from .mingru import MinGRUCell
+from .minlstm import MinLSTMCell
 from .mmrnn import MixedMemoryCell
 from .ncde import NCDECell
 from .ode_rnn import ODERNNCell
@@ -37,7 +38,8 @@ from .reciprocal import ReciprocalCell
 from .rnn import RNNCell
 from .rnn_decay import RNNDecayCell, SubtractingDecayCell
 from .rnn_vae import RNNVAECell
-from .s5 import S4DCell, S5Cell
+from .s4d import S4DCell
+from .s5 import S5Cell
 from .skip_gru import SkipGRUCell
 from .skip_lstm import SkipLSTMCell
 from .spectral import SpectralCell

@@ -1,14 +1,42 @@
-"""The motion of damped oscillators x'' = f - A x - G x' in closed form, for every damping and every time."""
+"""Base class of LinOSS and D-LinOSS, and the motion x'' = f - A x - G x' in closed form for every damping and time."""
 
 from __future__ import annotations
 
 import math
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+from .._cell import State
+from ._linear import Matrix, StateSpaceCell
 
 _NEAR = 0.25  # |r| below which power series are used
 _TERMS = 9  # of the series: enough for float64
+
+
+class OscillatorCell(StateSpaceCell):
+    """Base class of LinOSS and D-LinOSS: complex (z, x) as (Re z, Im z, Re x, Im x), on which M acts twice."""
+
+    state_parts = 4
+    copies = 2
+
+    def __init__(self, input_size: int, hidden_size: int, state_size: int | None):
+        super().__init__(input_size, hidden_size, state_size)
+        nn.init.uniform_(self.B, -(input_size**-0.5), input_size**-0.5)
+        nn.init.uniform_(self.C, -(self.units**-0.5), self.units**-0.5)
+        self.stiffness = nn.Parameter(torch.empty(self.units).uniform_(0, 1))
+        self.rate = nn.Parameter(torch.empty(self.units).uniform_(0, 1))
+
+    def forced(self, matrix: Matrix, on_z: Tensor, on_x: Tensor, u: Tensor) -> tuple[Matrix, State]:
+        """Returns M and F for the gains of B u in z and in x."""
+        real, imaginary = self.driven(u)
+        return matrix, (on_z * real, on_z * imaginary, on_x * real, on_x * imaginary)
+
+    def exact(self, A: Tensor, G: Tensor | None, e: Tensor, u: Tensor) -> tuple[Matrix, State]:
+        """Returns M and F of the exact motion for the time e."""
+        c, s, q = motion(A, G, e)
+        drag = 0.0 if G is None else 0.5 * G * s
+        return self.forced(((c - drag, -A * s), (s, c + drag)), s, q, u)
 
 
 def motion(stiffness: Tensor, damping: Tensor | None, time: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -8,7 +8,6 @@ from torch.nn import functional as F
 
 from ...settings import number
 from .._cell import Cell, State
-from .._flows import inverse_softplus
 from .._registry import register
 
 
@@ -25,14 +24,16 @@ class DecayGRUCell(Cell):
     Args:
         input_size: Number of features D.
         hidden_size: Number of units H.
-        rate: Initial value of softplus(τ).
+        rate: Largest initial value of softplus(τ); those of the units are spread from a hundredth of it, so that some
+            units forget quickly and some slowly.
     """
 
-    def __init__(self, input_size: int, hidden_size: int, rate: float = 0.1):
+    def __init__(self, input_size: int, hidden_size: int, rate: float = 1.0):
         super().__init__(input_size, hidden_size)
         self.inputs = nn.Linear(input_size, 3 * hidden_size)
         self.a = nn.Parameter(torch.empty(3, hidden_size).uniform_(-1, 1))
-        self.tau = nn.Parameter(torch.full((hidden_size,), inverse_softplus(number("rate", rate, above=0))))
+        rates = number("rate", rate, above=0) * torch.logspace(-2, 0, hidden_size)
+        self.tau = nn.Parameter(rates.expm1().log())
 
     def project(self, x: Tensor) -> Tensor:
         """Returns B x + b of both gates and the candidate."""

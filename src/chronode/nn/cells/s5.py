@@ -1,4 +1,4 @@
-"""S5 and S4D: state-space models with a diagonal continuous-time matrix."""
+"""S5: a diagonal state-space model with many inputs and outputs."""
 
 from __future__ import annotations
 
@@ -8,52 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ...settings import SettingError, number, one_of, whole
+from ...settings import SettingError, one_of, whole
 from .._cell import State
 from .._registry import register
-from ._linear import LinearCell, Matrix, Recurrence, StateSpaceCell
-
-DISCRETIZATIONS = ("zoh", "bilinear")
-
-
-def discretized(decay: Tensor, frequency: Tensor, step: Tensor, kind: str) -> tuple[Matrix, tuple[Tensor, Tensor]]:
-    """Returns M and the complex factor of B u for Λ = -decay + i frequency and the step Δ.
-
-    zoh:       M = exp(Λ Δ),                      factor = (exp(Λ Δ) - 1)/Λ
-    bilinear:  M = (1 + Λ Δ/2)/(1 - Λ Δ/2),       factor = Δ/(1 - Λ Δ/2)
-    """
-    a, b = decay * step, frequency * step
-    if kind == "bilinear":
-        # 1/(1 - Λ Δ/2) = (p + i q)
-        p, q = 1 + 0.5 * a, 0.5 * b
-        size = p * p + q * q
-        p, q = p / size, q / size
-        real, imaginary = 2 * p - 1, 2 * q
-        return ((real, -imaginary), (imaginary, real)), (step * p, step * q)
-    size, half = torch.exp(-a), torch.sin(0.5 * b)
-    real, imaginary = size * torch.cos(b), size * torch.sin(b)
-    # exp(Λ Δ) - 1, without the cancellation of short steps.
-    gone, turned = torch.expm1(-a) - 2 * size * half * half, imaginary
-    square = decay * decay + frequency * frequency
-    factor = (frequency * turned - decay * gone) / square, -(decay * turned + frequency * gone) / square
-    return ((real, -imaginary), (imaginary, real)), factor
-
-
-def times(factor: tuple[Tensor, Tensor], real: Tensor, imaginary: Tensor) -> State:
-    """Returns a complex product as (real part, imaginary part)."""
-    p, q = factor
-    return p * real - q * imaginary, p * imaginary + q * real
-
-
-def log_steps(size: int, shortest: float, longest: float) -> Tensor:
-    """Returns log Δ of `size` units, uniform between the logarithms of two positive numbers."""
-    number("step_min", shortest, above=0)
-    number("step_max", longest, above=0)
-    if shortest > longest:
-        raise SettingError(
-            f"step_min={shortest} is greater than step_max={longest}", argument="step_min", cure="choose step_min <= step_max"
-        )
-    return torch.empty(size).uniform_(math.log(shortest), math.log(longest))
+from ._diagonal import DISCRETIZATIONS, discretized, log_steps
+from ._linear import Matrix, Recurrence, StateSpaceCell
 
 
 def hippo(size: int) -> tuple[np.ndarray, np.ndarray]:
@@ -131,72 +90,8 @@ class S5Cell(StateSpaceCell):
 
         def at(u: Tensor, dt: Tensor) -> tuple[Matrix, State]:
             matrix, factor = discretized(decay, self.frequency, step * dt, self.discretization)
-            return matrix, times(factor, *self.driven(u))
+            p, q = factor
+            real, imaginary = self.driven(u)
+            return matrix, (p * real - q * imaginary, p * imaginary + q * real)
 
         return at
-
-
-@register("s4d", paper="Gu et al. 2022, S4D", time="native")
-class S4DCell(LinearCell):
-    """S4D: a diagonal state-space model of its own for each of H channels.
-
-        v = u if D = H, else W u
-        h' = exp(Λ Δ dt) h + Λ⁻¹ (exp(Λ Δ dt) - 1) v    (or bilinear, see S5),   P complex units for each channel
-        y = 2 Re(sum of C h' over the P units) + D v
-
-    Λ = -e^ρ + i ω, initially -1/2 + i π n (S4D-Lin); each channel has its own Δ.
-
-    State: (Re h, Im h), `H P` numbers each: the units of the first channel, then those of the second.
-
-    Args:
-        input_size: Number of features D.
-        hidden_size: Number of channels H.
-        state_size: Number of complex units P of each channel.
-        discretization: "zoh" (zero-order hold, exact for an input held constant) or "bilinear".
-        step_min: Smallest initial Δ.
-        step_max: Largest initial Δ.
-    """
-
-    state_parts = 2
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        state_size: int = 16,
-        discretization: str = "zoh",
-        step_min: float = 0.001,
-        step_max: float = 0.1,
-    ):
-        whole("state_size", state_size, at_least=1)
-        super().__init__(input_size, hidden_size)
-        self.state_size, self.units = state_size, self.hidden_size * state_size
-        self.discretization = one_of("discretization", discretization, DISCRETIZATIONS)
-        self.mix = nn.Linear(input_size, hidden_size, bias=False) if input_size != hidden_size else nn.Identity()
-        self.log_decay = nn.Parameter(torch.full((self.units,), math.log(0.5)))
-        self.frequency = nn.Parameter(math.pi * torch.arange(state_size).repeat(hidden_size).to(self.log_decay))
-        self.log_step = nn.Parameter(log_steps(hidden_size, step_min, step_max))
-        self.C = nn.Parameter(torch.randn(2, self.units) * 0.5**0.5)
-        self.D = nn.Parameter(torch.randn(hidden_size))
-
-    def project(self, x: Tensor) -> Tensor:
-        """Returns v."""
-        return self.mix(x)
-
-    def recurrence(self) -> Recurrence:
-        """Returns the function that computes M and F."""
-        decay = torch.exp(self.log_decay)
-        step = torch.exp(self.log_step).repeat_interleave(self.state_size)
-
-        def at(u: Tensor, dt: Tensor) -> tuple[Matrix, State]:
-            matrix, factor = discretized(decay, self.frequency, step * dt, self.discretization)
-            v = u.repeat_interleave(self.state_size, dim=-1)
-            return matrix, (factor[0] * v, factor[1] * v)
-
-        return at
-
-    def readout(self, state: State, u: Tensor) -> Tensor:
-        """Returns 2 Re(sum of C h) + D v."""
-        real, imaginary = state
-        terms = 2 * (self.C[0] * real - self.C[1] * imaginary)
-        return terms.unflatten(-1, (self.hidden_size, self.state_size)).sum(-1) + self.D * u
