@@ -28,6 +28,7 @@ def trained(folder, vitals, *options):
     return folder / "run"
 
 
+POOLED = ["--set", "pool=mean"]
 CASES = {
     "classes": ["--target", "outcome", "--model", "mmrnn"],
     "scaled time": ["--target", "outcome", "--model", "gru-d", "--scale-time"],
@@ -37,6 +38,20 @@ CASES = {
     "linear start": ["--target", "outcome", "--model", "gru-d", "--start", "summaries"],
     "linear start per step": ["--forecast", 1, "--per-step", "--ignore", "outcome", "--start", "summaries"],
     "windows": ["--forecast", 1, "--channels", "hr", "--window", 3, "--ignore", "outcome", "--model", "gru"],
+    "state space": ["--target", "outcome", "--model", "linoss", "--layers", 2, *("--set", "block=residual"), *POOLED],
+    "pooled windows": [
+        "--forecast",
+        1,
+        "--channels",
+        "hr",
+        "--window",
+        3,
+        "--ignore",
+        "outcome",
+        "--model",
+        "gru",
+        *POOLED,
+    ],
     "longest gap": ["--target", "outcome", "--model", "rnn-decay", "--set", "max_gap=1.5"],
 }
 
@@ -49,7 +64,7 @@ def test_other_formats_answer_as_predict_does(tmp_path, vitals, format):
     assert found <= 1e-5 * max(load(run).scaler.target_std)
 
 
-SLOW = ("layers", "not scaled", "scaled time")  # the others take the same path
+SLOW = ("layers", "not scaled", "pooled windows", "scaled time")  # the others take the same path
 OPTIONS = [pytest.param(own, id=name, marks=pytest.mark.slow if name in SLOW else []) for name, own in CASES.items()]
 
 
@@ -131,14 +146,6 @@ def test_what_cannot_be_exported_is_refused_with_what_to_train(tmp_path, argumen
     with pytest.raises(SettingError) as error:
         package.export(model, tmp_path / "none")
     assert error.value.argument == argument and "train with" in error.value.cure
-    assert not (tmp_path / "none").exists()
-
-
-def test_a_pooled_model_is_refused(tmp_path):
-    model = package.SequenceModel.build(package.ModelSpec("gru", 2, 2, hidden_size=4, pool="mean"))
-    with pytest.raises(SettingError) as error:
-        package.export(model, tmp_path / "none")
-    assert error.value.argument == "pool"
     assert not (tmp_path / "none").exists()
 
 

@@ -77,6 +77,14 @@ VARIANTS = [
     case("cfc", backbone_layers=2, backbone_units=5),
     case("ncde", interpolation="linear", channels=1, solver="euler"),
     case("log-ncde", window=2, channels=1),
+    *(case("linoss", discretization=scheme) for scheme in ("im", "imex")),
+    case("d-linoss", discretization="imex", state_size=3),
+    *(case(name, discretization="bilinear", state_size=2) for name in ("s5", "s4d")),
+    case("s5", blocks=2),
+    case("lru", r_min=0.5, r_max=0.9, max_phase=0.3),
+    case("lem", solver="euler", delta_t=0.5),
+    *(case(name, block="residual") for name in ("linoss", "mmrnn", "unicornn", "gru-d", "urnn", "dense-indrnn")),
+    case("s5", block="residual", block_norm="layer", num_layers=2),
 ]
 
 # An adaptive solver takes seconds where others take milliseconds: `make test` runs these checks, `make test-slow` all.

@@ -62,7 +62,10 @@ def predictions(deployment: Deployment, series: Series, *, double: bool = False)
     gaps = gaps.to(dtype)
     with torch.no_grad():
         times = {"dt": gaps, **({"observed": observed} if deployment.missing else {})}
-        y = _window_outputs(model, deployment.window, scaled, times) if deployment.window else model(scaled, **times)
+        if deployment.window:
+            y = _window_outputs(model, deployment.window, scaled, times)
+        else:
+            y = model(scaled, **times) if model.pooling is None else model.run(scaled, None, **times)[0]
     if deployment.classes:
         return y.softmax(-1).numpy()
     return (y if target is None else target.inverse_target(y)).numpy()

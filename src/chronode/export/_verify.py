@@ -56,7 +56,7 @@ def verify(graph: Graph, runner: Runner, trained: Trained, source: str) -> Verif
     """Compares an export, on the raw values of a file, with `trained.predict`."""
     raw, scaled = _series(trained, source)
     expected = trained.predict(scaled).values
-    per_step = trained.model.layer.outputs == "all"
+    per_step = trained.model.per_step
     own_scores, scores = trained.objective.scores(), trained.objective.scores()
     worst, count, same = 0.0, 0, 0
     # The windows that end at all steps are run.

@@ -39,8 +39,8 @@ class Refusal:
         cure: Remedy, as a clause without a full stop.
 
     Example:
-        >>> print(Refusal("stream", "pool", "a model with pool='mean' needs whole series", "train with pool='last'"))
-        a model with pool='mean' needs whole series: train with pool='last'.
+        >>> print(Refusal("stream", "bidirectional", "a bidirectional model needs whole series", "train another one"))
+        a bidirectional model needs whole series: train another one.
     """
 
     capability: str
@@ -66,9 +66,9 @@ def refusal(capability: str, model: SequenceModel, reading: Reading | None = Non
 
     Example:
         >>> import chronode
-        >>> spec = chronode.ModelSpec("gru", 1, 2, pool="mean")
+        >>> spec = chronode.ModelSpec("gru", 1, 2, settings={"bidirectional": True})
         >>> refusal("step", chronode.SequenceModel.build(spec)).argument
-        'pool'
+        'bidirectional'
     """
     one_of("capability", capability, CAPABILITIES)
     for argument, reason, cure in _reasons(capability, model, reading):
@@ -127,9 +127,6 @@ def _needs_more_than_one_step(capability: str, model: SequenceModel) -> _Reasons
         yield "per_step", reason, f"train with {named('per_step', True)}"
     if windows and capability == "stream":
         return
-    if model.pool != "last":
-        reason = f"a model with pool={model.pool!r} needs whole series"
-        yield "pool", reason, f"train with {named('settings', {'pool': 'last'})}"
     if model.layer.bidirectional:
         reason = "a bidirectional model needs whole series"
         yield "bidirectional", reason, f"train without {named('settings', {'bidirectional': True})}"

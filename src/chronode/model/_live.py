@@ -68,7 +68,7 @@ class LiveModel:
             return self._run_windows(self._window, x, state[0][0], **times)
         if self._stepper is not None or self._start is None:
             return self._model.run(x, state, **times)
-        count = len(self._model.layer.initial_state(1))  # the layers add nothing
+        count = self._model.network_parts  # they add nothing
         outputs, after = self._model.run_start(x, tuple(part[0] for part in state[count:]), **times)
         return outputs.to(self._model.head.weight), (*state[:count], *(part[None] for part in after))
 
@@ -86,7 +86,7 @@ class LiveModel:
             The output `(1, K)`; None, and nothing is changed, if only `run` can perform the step.
         """
         stepper = self._stepper
-        if self._window is not None or len(state) != 1 + (self._start is not None):
+        if self._window is not None or self._model.pooling or len(state) != 1 + (self._start is not None):
             return None
         output = None
         if stepper is not None:

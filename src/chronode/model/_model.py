@@ -17,7 +17,7 @@ from ._capabilities import check
 from ._margins import Margins
 from ._relative import Relative
 from ._spec import POOLS, ModelSpec, count_symbols
-from ._step import RunningStart
+from ._step import Pooling, RunningStart
 from .start._start import LinearStart
 
 if TYPE_CHECKING:
@@ -93,6 +93,7 @@ class SequenceModel(nn.Module):
         self.pool = one_of("pool", pool, POOLS)
         if pool != "last" and layer.outputs != "all":
             raise ValueError(f'pool={pool!r} needs the outputs of all steps: create the layer with outputs="all".')
+        self.pooling = None if pool == "last" else Pooling(layer.output_size, pool)
         self.embedding = embedding
         self.layer = layer
         self.head = nn.Linear(layer.output_size + static, num_outputs)
@@ -191,25 +192,32 @@ class SequenceModel(nn.Module):
         return output + (self.start(x, **times) if started is None else started).to(output)
 
     def initial_state(self, batch: int) -> State:
-        """Returns the state before the first step: that of the layer, then that of the linear start."""
+        """Returns the state before the first step: those of the layer, of the pooling and of the linear start."""
         start = self.start
-        parts = () if start is None else RunningStart(start).initial_state(batch, start.get_buffer("bias"))
+        parts = () if self.pooling is None else self.pooling.initial_state(batch, self.layer.like().detach())
+        parts += () if start is None else RunningStart(start).initial_state(batch, start.get_buffer("bias"))
         return (*self.layer.initial_state(batch), *(part[None] for part in parts))
+
+    @property
+    def network_parts(self) -> int:
+        """Number of parts of the state that belong to the layer and to the pooling."""
+        return len(self.layer.initial_state(1)) + (0 if self.pooling is None else 2)
 
     def run(
         self, x: Tensor, state: State | None = None, *, started: Tensor | None = None, **times: Any
     ) -> tuple[Tensor, State]:
         """Runs from a given state and returns the final state too: for live data and for training in pieces.
 
-        Of a linear start there is an output at every step. With `started`, its outputs, the state is that of the
-        network alone.
+        Of a linear start and of a pooling there is an output at every step. With `started`, its outputs, the state is
+        that of the network alone.
         """
         check("step", self)
+        state = self.initial_state(len(x)) if state is None and (self.start or self.pooling) else state
         if self.start is None or started is not None:
             output, after = self._network(x, state, **times)
             return (output if started is None else output + started.to(output)), after
-        state = self.initial_state(len(x)) if state is None else state
-        count = len(self.layer.initial_state(1))
+        assert state is not None
+        count = self.network_parts
         output, after = self._network(x, state[:count], **times)
         started, summed = self.run_start(x, tuple(part[0] for part in state[count:]), last=output.dim() == 2, **times)
         return output + started.to(output), (*after, *(part[None] for part in summed))
@@ -241,10 +249,21 @@ class SequenceModel(nn.Module):
             x = self.embedding(x.squeeze(-1) if x.dim() == 3 else x)
         elif x.dtype != self.head.weight.dtype:
             x = x.to(self.head.weight.dtype)
-        y, state = self.layer(x, state, **times)
-        if self.pool != "last":
-            y = pooled(y, times.get("lengths"), self.pool)
+        if self.pooling is None or state is None:
+            y, state = self.layer(x, state, **times)
+            y = y if self.pooling is None else pooled(y, times.get("lengths"), self.pool)
+        else:
+            y, state = self._pooled_so_far(self.pooling, x, state, **times)
         return self.head(y if self.modulation is None else self._with_static(y, static)), state
+
+    def _pooled_so_far(self, pooling: Pooling, x: Tensor, state: State, **times: Any) -> tuple[Tensor, State]:
+        """Returns the pooled outputs at every step, and the state of the layer and of the pooling."""
+        y, after = self.layer(x, state[:-2], **times)
+        rows = y.transpose(0, 1)
+        lengths = times.get("lengths")
+        plan = Plan(None if lengths is None else torch.as_tensor(lengths))
+        y, pooled_state = run_cell(pooling, rows, tuple(part[0] for part in state[-2:]), rows[..., :1], plan)
+        return y.transpose(0, 1), (*after, *(part[None] for part in pooled_state))
 
     def _with_static(self, y: Tensor, static: Tensor | None) -> Tensor:
         """Returns `[y (1 + W s), s]`."""

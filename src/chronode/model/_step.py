@@ -80,8 +80,41 @@ class Units(nn.Module):
         return invert_columns(output * self.target_std + self.target_mean, self.target_shapes)
 
 
+class Pooling(Cell):
+    """Mean or maximum of all steps so far.
+
+        mean:  s' = s + x,         n' = n + 1,   y = s'/n'
+        max:   s' = max(s, x),     n' = n + 1,   y = s'
+
+    State: (s, n).
+
+    Args:
+        size: Number of features.
+        pool: "mean" or "max".
+    """
+
+    def __init__(self, size: int, pool: str):
+        super().__init__(size, size)
+        self.pool = pool
+
+    def initial_state(self, batch: int, like: Tensor) -> State:
+        """Returns the state before the first step."""
+        return like.new_zeros(batch, self.hidden_size), like.new_zeros(batch, 1)
+
+    def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
+        """Performs one step."""
+        s, n = state
+        count = n + 1
+        if self.pool == "max":
+            s = torch.where(n > 0, torch.maximum(s, x), x)
+            return s, (s, count)
+        s = s + x
+        return s / count, (s, count)
+
+
 class NetworkStep(nn.Module):
-    """One step of the layers of a model; the state is that of the encoder and of all layers, one after the other.
+    """One step of the layers of a model and of its pooling; the state is that of the encoder, of all layers and of the
+    pooling, one after the other.
 
     Layers whose head is 0, as those of a linear start that no epoch improved on, are left out: y = 0.
 
@@ -98,7 +131,9 @@ class NetworkStep(nn.Module):
             self.head = nn.Linear(self.output_size, model.head.out_features)
             nn.init.zeros_(self.head.weight)
             nn.init.zeros_(self.head.bias)
+        self.pooling = None if self.layer is None else model.pooling
         self.cells: list[Cell] = [] if self.layer is None else self.layer.all_cells()
+        self.cells += [] if self.pooling is None else [self.pooling]
         self.counts = [len(cell.initial_state(1, model.layer.like().detach())) for cell in self.cells]
         self.size = sum(self.counts) or 1
 
@@ -127,7 +162,7 @@ class NetworkStep(nn.Module):
             values = advance(0, torch.cat([masked, observed], dim=-1))
         first = len(layer.encoders)
         y = layer.through([values], lambda index, x: advance(first + index, x))
-        return y, tuple(after)
+        return (y if self.pooling is None else advance(-1, y)), tuple(after)
 
 
 class RunningStart(Cell):

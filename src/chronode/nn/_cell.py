@@ -216,8 +216,8 @@ class ForwardFill(Cell):
 
 
 LAYER_SETTINGS = (
-    *("num_layers", "dropout", "bidirectional", "batch_first", "residual", "missing", "outputs", "memory"),
-    "max_gap",
+    *("num_layers", "dropout", "bidirectional", "batch_first", "residual", "block", "block_norm", "missing"),
+    *("outputs", "memory", "max_gap"),
 )
 """The settings of every layer, independent of its cell."""
 

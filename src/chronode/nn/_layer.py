@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from .. import kernels
 from ..compiler import remake_weights
 from ..kernels import weight_of
-from ..settings import flag, number, one_of, whole
+from ..settings import SettingError, flag, number, one_of, whole
 from . import driver
+from ._block import BLOCK_NORMS, BLOCKS, ResidualBlock
 from ._cell import LAYER_SETTINGS, Cell, ForwardFill, State, as_bytes, cell_settings, differing
 from ._inputs import Call, LayerInput, check_inputs, check_state, warn_of_divergence
 from ._step_cache import StepCache
@@ -33,6 +34,11 @@ class Layer(nn.Module):
         batch_first: Whether x is `(B, T, D)` (True) or `(T, B, D)` (False).
         residual: S >= 1: layer l > S also receives the output of layer l - S - 1, where layer 0 is the input, so
             its input matrix is (V, Λ) in `V y[l-1] + Λ y[l-S-1]`. 0: no skip connections.
+        block: "residual" puts a block around each cell, in which state-space models are usually trained; the input is
+            first mapped to `hidden_size` features, and so many features come out:
+            v = cell(norm(x));   v = dropout(gelu(v));   y = x + dropout((W₁ v + b₁) ⊙ σ(W₂ v + b₂)).
+        block_norm: Normalization in the blocks: "batch" (over batch and valid steps, by running statistics in
+            evaluation and for single steps) or "layer" (over features).
         missing: Whether values of x may be missing; then pass `observed` with x.
         outputs: "all" returns y of every step, "last" only that of the last valid step of each sequence.
         memory: "fast" keeps what the backward pass needs, "low" recomputes it, "auto" chooses.
@@ -60,6 +66,8 @@ class Layer(nn.Module):
         bidirectional: bool = False,
         batch_first: bool = True,
         residual: int = 0,
+        block: str | None = None,
+        block_norm: str = "batch",
         missing: bool = False,
         outputs: str = "all",
         memory: str = "auto",
@@ -78,6 +86,14 @@ class Layer(nn.Module):
         if self.residual and self.residual >= self.num_layers:
             raise ValueError(
                 f"residual={residual} has no effect in a stack of num_layers={num_layers}: use a smaller value."
+            )
+        self.block = None if block is None else one_of("block", block, BLOCKS)
+        self.block_norm = one_of("block_norm", block_norm, BLOCK_NORMS)
+        if self.block and self.residual:
+            raise SettingError(
+                f"residual={residual} and block={block!r} are two kinds of skip connections",
+                argument="residual",
+                cure="choose one of them",
             )
         self.missing = flag("missing", missing)
         self.outputs = one_of("outputs", outputs, ("all", "last"))
@@ -98,13 +114,20 @@ class Layer(nn.Module):
         for index in range(self.num_layers):
             features = sizes[index] + (sizes[index - self.residual] if self._skips(index) else 0)
             settings = cell_settings(self.cell_class, self.settings, index, self.num_layers)
-            if encoders and index == 0:
+            if encoders and index == 0 and not self.block:
                 settings |= encoders[0].for_reader
             for _ in range(directions):
-                cells.append(self.cell_class(features, self.hidden_size, **settings))
+                cells.append(
+                    self.cell_class(self.hidden_size if self.block else features, self.hidden_size, **settings)
+                )
             sizes.append(directions * cells[-1].output_size)
         self.encoders, self.cells = nn.ModuleList(encoders), nn.ModuleList(cells)
         self.output_size: int = sizes[-1]
+        if self.block:
+            self.output_size = self.hidden_size
+            self.entry = nn.Linear(max(len(encoders), 1) * sizes[0], self.hidden_size)
+            blocks = [ResidualBlock(self.hidden_size, outputs, self.block_norm) for outputs in sizes[1:]]
+            self.blocks = nn.ModuleList(blocks)
 
     def _skips(self, index: int) -> bool:
         # `index` counts from 0, the paper's l from 1: l > S.
@@ -201,7 +224,8 @@ class Layer(nn.Module):
         plan = driver.Plan(batch.lengths, memory=self.memory)
         below, after = self._encode(batch, states, plan)
         states = states[len(self.encoders) :]
-        kernel = None if self.bidirectional else kernels.find_stack(list(self.cells), below[0])
+        alone = self.bidirectional or self.block
+        kernel = None if alone else kernels.find_stack(list(self.cells), below[0])
         if kernel is not None and kernel.stack is not None:
             remake_weights(self.cells)
             reads = [cast(Cell, cell).kernel_reads() for cell in self.cells]
@@ -216,18 +240,25 @@ class Layer(nn.Module):
             after.append(state)
             return y
 
-        return self.through(below, advance, masks), after
+        return self.through(below, advance, masks, plan), after
 
     def through(
-        self, inputs: list[Tensor], advance: Callable[[int, Tensor], Tensor], masks: list[Tensor] | None = None
+        self,
+        inputs: list[Tensor],
+        advance: Callable[[int, Tensor], Tensor],
+        masks: list[Tensor] | None = None,
+        plan: driver.Plan | None = None,
     ) -> Tensor:
         """Runs the stack from the bottom to the top, with its residuals; returns the output of the last layer.
 
         Args:
             inputs: Input of the first cell of each direction.
             advance: `(index of a cell, its input) -> its output`, for one step or for all.
-            masks: Factor for the outputs of each layer.
+            masks: Factor for the outputs of each layer; with blocks, two for each of them.
+            plan: Lengths of whole sequences; None for single steps.
         """
+        if self.block:
+            return self._through_blocks(inputs, advance, masks, plan or driver.Plan())
         levels = [inputs]  # for each level, the input of each direction
         for index in range(self.num_layers):
             below = levels[index]
@@ -237,6 +268,24 @@ class Layer(nn.Module):
             y = outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=-1)
             levels.append([y if masks is None else y * masks[index]] * len(inputs))
         return levels[-1][0]
+
+    def _through_blocks(
+        self,
+        inputs: list[Tensor],
+        advance: Callable[[int, Tensor], Tensor],
+        masks: list[Tensor] | None,
+        plan: driver.Plan,
+    ) -> Tensor:
+        x = self.entry(torch.cat(inputs, dim=-1) if len(self.encoders) > 1 else inputs[0])
+        valid = plan.valid(x)
+        for index, block in enumerate(cast(list[ResidualBlock], list(self.blocks))):
+            below = block.normalized(x, valid)
+            outputs = [advance(index * len(inputs) + direction, below) for direction in range(len(inputs))]
+            v = outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=-1)
+            if v.dim() < x.dim():  # only those after the last steps
+                x, valid = driver.last_step(x, plan.lengths), None
+            x = block(x, v, None if masks is None else (masks[2 * index], masks[2 * index + 1]))
+        return x if valid is None else torch.where(valid, x, torch.zeros_like(x))
 
     def _encode(self, batch: LayerInput, states: list[State], plan: driver.Plan) -> tuple[list[Tensor], list[State]]:
         """Returns the input of the first cell of each direction, and the states of the encoders."""
@@ -252,10 +301,10 @@ class Layer(nn.Module):
         if not self.training or self.dropout == 0:
             return None
         directions = 2 if self.bidirectional else 1
-        return [
-            nn.functional.dropout(x.new_ones(x.shape[1], directions * cell.output_size), self.dropout)
-            for cell in cast(list[Cell], list(self.cells))[::directions]
-        ]
+        sizes = [directions * cell.output_size for cell in cast(list[Cell], list(self.cells))[::directions]]
+        if self.block:
+            sizes = [size for outputs in sizes for size in (outputs, self.hidden_size)]
+        return [nn.functional.dropout(x.new_ones(x.shape[1], size), self.dropout) for size in sizes]
 
     # ---- state in and out ------------------------------------------------------------------------------
 
@@ -310,7 +359,9 @@ class Layer(nn.Module):
     def _facts(self) -> dict[str, Any]:
         """Returns the settings that determine the meaning of the weights and are not part of the state_dict."""
         facts = {"cell": self.cell_class.__name__, "num_layers": self.num_layers, "residual": self.residual}
-        facts |= {"max_gap": self.max_gap}
+        facts |= {"max_gap": self.max_gap} | (
+            {"block": self.block, "block_norm": self.block_norm} if self.block else {}
+        )
         buffers = {name for name, _ in self.cells[0].named_buffers()}
         described = cell_settings(self.cell_class, self.settings, 0, self.num_layers, defaults=True)
         return facts | {key: value for key, value in described.items() if key not in buffers}

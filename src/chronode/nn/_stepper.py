@@ -124,7 +124,7 @@ class Stepper:
 
     def is_one_call(self) -> bool:
         """Returns whether a step is a single kernel call."""
-        return len(self._units) == 1 and isinstance(self._units[0], _NativeUnit)
+        return len(self._units) == 1 and isinstance(self._units[0], _NativeUnit) and not self.layer.block
 
     @property
     def vector(self) -> Tensor | None:
@@ -221,7 +221,7 @@ class Stepper:
         remake_weights(layer.all_cells())
         cells = cast(list[Cell], list(layer.cells))
         with torch.inference_mode(False), torch.no_grad():
-            whole_stack = self._on_cpu and kernels.find_stack(cells, self._like) is not None
+            whole_stack = self._on_cpu and not layer.block and kernels.find_stack(cells, self._like) is not None
             encoders = [self._encoder_unit(cast(Cell, encoder)) for encoder in layer.encoders]
             first = sum(len(cast(Cell, encoder).initial_state(1, self._like)) for encoder in layer.encoders)
             groups = [range(len(cells))] if whole_stack else [range(i, i + 1) for i in range(len(cells))]
@@ -236,7 +236,7 @@ class Stepper:
         turn = self._turn
         if self._encoder is not None:
             x = self._encoder.fill(x, cast(Tensor, observed), turn)
-        if self._whole_stack or not self.layer.residual:
+        if self._whole_stack or not (self.layer.residual or self.layer.block):
             for unit in self._stack:
                 x = unit.step(x, turn)
             return x

@@ -112,8 +112,7 @@ def _loop_in_chunks(cell: Cell, state: State, steps: Steps, lengths: Tensor | No
         return torch.cat(outputs), state
     if lengths is None:
         return outputs[-1], state
-    ends = (lengths - 1) // size
-    return torch.stack(outputs)[ends, torch.arange(len(ends), device=ends.device)], state
+    return last_step(torch.stack(outputs), (lengths - 1) // size + 1), state
 
 
 def _unbound(valid: Tensor | None, length: int) -> list[Tensor | None]:
@@ -126,6 +125,11 @@ def valid_steps(lengths: Tensor | None, x: Tensor) -> Tensor | None:
         return None
     steps = torch.arange(len(x), device=x.device)
     return (steps[:, None] < lengths.to(x.device)).unsqueeze(-1)
+
+
+def last_step(x: Tensor, lengths: Tensor | None) -> Tensor:
+    """Returns the last valid step of each sequence of `x (T, B, H)`."""
+    return x[-1] if lengths is None else x[lengths.to(x.device) - 1, torch.arange(x.shape[1], device=x.device)]
 
 
 def flip(x: Tensor, lengths: Tensor | None) -> Tensor:

@@ -20,7 +20,8 @@ def run_stack(
 ) -> tuple[Tensor, State]:
     """Returns the correct result of `layer(x, dt=dt, lengths=lengths)` for `x (B, T, D)` and `dt (B, T)`.
 
-    The outputs of each layer are multiplied by its dropout mask, `masks (B, output_size)`, one per layer.
+    The outputs of each layer are multiplied by its dropout mask, `masks (B, output_size)`, one per layer; a block has
+    two, for the output of its cell and for its own.
     """
     outputs, states = [], []
     for i, n in enumerate(lengths.tolist()):
@@ -34,6 +35,9 @@ def run_stack(
 def _one_sequence(layer: Layer, x: Tensor, dt: Tensor, masks: list[Tensor]) -> tuple[Tensor, State]:
     directions = 2 if layer.bidirectional else 1
     below, encoder_states = _encoded(layer, x, dt, directions)
+    if layer.block:
+        y, states = _blocks(layer, torch.cat(below, dim=-1) if layer.missing else x, dt, masks)
+        return y, (*_packed(encoder_states), *_packed(states))
     levels, states = [below], []  # per level what each direction reads
     for index in range(layer.num_layers):
         outputs = []
@@ -48,6 +52,30 @@ def _one_sequence(layer: Layer, x: Tensor, dt: Tensor, masks: list[Tensor]) -> t
         y = torch.cat(outputs, dim=-1) * (masks[index] if masks else 1)
         levels.append([y] * directions)
     return levels[-1][0], (*_packed(encoder_states), *_packed(states))
+
+
+def _blocks(layer: Layer, x: Tensor, dt: Tensor, masks: list[Tensor]) -> tuple[Tensor, list[State]]:
+    """Returns the output of a stack of residual blocks in evaluation, and the states of its cells."""
+    directions, states = 2 if layer.bidirectional else 1, []
+    weights = dict(layer.named_parameters()) | dict(layer.named_buffers())
+    x = x @ weights["entry.weight"].T + weights["entry.bias"]
+    for index in range(layer.num_layers):
+        name, ones = f"blocks.{index}", torch.ones(1, dtype=x.dtype)
+        after_cell, after_block = masks[2 * index : 2 * index + 2] if masks else (ones, ones)
+        if layer.block_norm == "batch":
+            mean, variance = weights[f"{name}.norm.running_mean"], weights[f"{name}.norm.running_var"]
+            seen = (x - mean) / (variance + 1e-5).sqrt()
+        else:
+            away = x - x.mean(-1, keepdim=True)
+            seen = away / (away.square().mean(-1, keepdim=True) + 1e-5).sqrt()
+            seen = seen * weights[f"{name}.norm.weight"] + weights[f"{name}.norm.bias"]
+        runs = [_run(cells(layer)[index * directions + i], seen, dt, i) for i in range(directions)]
+        v = torch.cat([y for y, _ in runs], dim=-1)
+        v = 0.5 * v * (1 + torch.erf(v / 2**0.5)) * after_cell
+        value, gate = (v @ weights[f"{name}.gate.weight"].T + weights[f"{name}.gate.bias"]).chunk(2, dim=-1)
+        x = x + value / (1 + torch.exp(-gate)) * after_block
+        states += [state for _, state in runs]
+    return x, states
 
 
 def _encoded(layer: Layer, x: Tensor, dt: Tensor, directions: int) -> tuple[list[Tensor], list[State]]:

@@ -41,7 +41,9 @@ def both_directions(case: Case) -> None:
 
 @check
 def residual_skips(case: Case) -> None:
-    """With `residual=S` layer l > S also reads layer l - S - 1."""
+    """With `residual=S` layer l > S also reads layer l - S - 1; blocks have skips of their own."""
+    if case.settings.get("block"):
+        return
     _agrees_with_the_oracle(
         case, "a stack of two with residual=1", case.stack(residual=case.settings.get("residual", 1))
     )
@@ -79,15 +81,20 @@ def _masks_drawn(layer: Layer, x: Tensor) -> list[Tensor]:
     masks = layer._dropout_masks(x.transpose(0, 1))
     if masks is None:
         raise AssertionError("no dropout in training")
-    for mask, cell in zip(masks, cells(layer), strict=True):
-        wanted = (len(x), cell.output_size)
+    sizes = [cell.output_size for cell in cells(layer)]
+    if layer.block:
+        sizes = [size for outputs in sizes for size in (outputs, layer.hidden_size)]
+    for mask, size in zip(masks, sizes, strict=True):
+        wanted = (len(x), size)
         require(tuple(mask.shape) == wanted, f"a dropout mask has shape {tuple(mask.shape)}, expected {wanted}")
     return masks
 
 
 @check
 def last_output(case: Case) -> None:
-    """`outputs="last"` is the last valid output; for the reverse direction, the output at step 0."""
+    """`outputs="last"` is the last valid output; for the reverse direction, the output at step 0. A block combines
+    those of both directions.
+    """
     x, dt, lengths = case.data()
     rows = torch.arange(len(x))
     y, state = case.layer()(x, dt=dt, lengths=lengths)
@@ -97,6 +104,8 @@ def last_output(case: Case) -> None:
         same(f'state[{i}] with outputs="last"', after[i], part, case.agreement)
 
     layer = case.layer(bidirectional=True)
+    if layer.block:
+        return
     y, _ = layer(x, dt=dt, lengths=lengths)
     half = layer.output_size // 2
     wanted = torch.cat([y[rows, lengths - 1, :half], y[:, 0, half:]], dim=-1)

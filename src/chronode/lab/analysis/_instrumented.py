@@ -74,6 +74,11 @@ class Instrumented:
                 "a bidirectional layer has no single flow of time, so ∂h_T/∂h_t is not defined: analyze the same "
                 "model with bidirectional=False."
             )
+        if layer.block:
+            raise ValueError(
+                f"a layer with block={layer.block!r} has skip connections around its cells, so ∂h_T/∂h_t does not tell "
+                "what it remembers: analyze the same model without block."
+            )
         self.layer = copy.deepcopy(layer).double().eval().requires_grad_(False)
         self.cells = cast(list[Cell], list(self.layer.cells))
         like = torch.zeros(1, dtype=torch.float64)

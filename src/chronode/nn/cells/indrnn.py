@@ -2,41 +2,15 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import torch
 from torch import Tensor, nn
 
 from ...kernels import Kernel, elementwise
 from ...settings import flag, number, one_of
+from .._block import BatchNorm
 from .._cell import Cell, State
 from .._registry import register
 from ._input_product import Product
-
-
-class BatchNorm(nn.BatchNorm1d):
-    """Batch normalization of `(T, B, H)` over time and batch that ignores padding."""
-
-    def forward(self, input: Tensor, valid: Tensor | None = None) -> Tensor:
-        """Returns the normalized input; `valid (T, B, 1)` is False at padding."""
-        if valid is None or not self.training:
-            return super().forward(input.flatten(0, -2)).unflatten(0, input.shape[:-1])
-        weight = valid.to(input.dtype)
-        count = weight.sum()
-        mean = (input * weight).sum((0, 1)) / count
-        variance = ((input - mean).square() * weight).sum((0, 1)) / count
-        self._track(mean.detach(), variance.detach(), count)
-        return (input - mean) * torch.rsqrt(variance + self.eps) * self.weight + self.bias
-
-    def _track(self, mean: Tensor, variance: Tensor, count: Tensor) -> None:
-        """Updates the running statistics as torch does, with the unbiased variance."""
-        buffers = cast(dict[str, Tensor], self._buffers)
-        momentum = cast(float, self.momentum)
-        buffers["num_batches_tracked"].add_(1)
-        buffers["running_mean"].lerp_(mean.to(buffers["running_mean"]), momentum)
-        unbiased = variance * count / (count - 1).clamp(min=1)
-        buffers["running_var"].lerp_(unbiased.to(buffers["running_var"]), momentum)
-
 
 NORMS = {"none": nn.Identity, "layer": nn.LayerNorm, "batch": BatchNorm}
 
