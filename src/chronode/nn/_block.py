@@ -47,7 +47,7 @@ BLOCK_NORMS = ("batch", "layer")
 
 
 class ResidualBlock(nn.Module):
-    """What a residual block does around its cell, for one step or for all:
+    """Parts of a residual block around its cell, for one step or for all.
 
         v = cell(norm(x));   v = dropout(gelu(v));   y = x + dropout((W₁ v + b₁) ⊙ σ(W₂ v + b₂))
 
