@@ -66,6 +66,14 @@ def export(
             rich_help_panel="Model",
         ),
     ] = "chronode_model",
+    package: Annotated[
+        str,
+        typer.Option(
+            help="For C: a library of arduino, esp-idf, platformio or zephyr, with an example that reads a sensor. "
+            "[example: arduino]",
+            rich_help_panel="Output",
+        ),
+    ] = "",
     opset: Annotated[
         int,
         typer.Option(
@@ -104,7 +112,7 @@ def export(
     from ..settings import number
     from ..storage import check_new_folder
 
-    options = {"format": format, "weights": weights, "math": math, "name": name, "opset": opset}
+    options = {"format": format, "weights": weights, "math": math, "name": name, "package": package, "opset": opset}
     check_options("--", **options)
     if tolerance is not None:
         number("--tolerance", tolerance, at_least=0)

@@ -39,7 +39,7 @@ def write_c(graph: Graph, folder: Path, *, int8: bool, math: str, name: str = DE
         f"{name}.h": model.header,
         f"{name}.c": model.source,
         "check.c": check_source(name, graph, series, expected, tolerance, model.rounding),
-        "Makefile": makefile(name),
+        "Makefile": makefile(f"{name}.c check.c"),
     }
     for file, text in files.items():
         with replacing(folder / file) as draft:

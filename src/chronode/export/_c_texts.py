@@ -26,7 +26,7 @@ check:
 \t@found=; for compiler in $(COMPILERS); do \\
 \tif command -v $$compiler > /dev/null; then \\
 \tfound=1; echo "$$compiler $(CFLAGS)"; \\
-\t$$compiler $(CFLAGS) -o check NAME.c check.c -lm && ./check || exit 1; \\
+\t$$compiler $(CFLAGS) -o check SOURCES -lm && ./check || exit 1; \\
 \tfi; done; \\
 \tif test -z "$$found"; then echo "none of these compilers was found: $(COMPILERS)"; exit 1; fi
 """
@@ -169,9 +169,9 @@ int {name}_code(int input, const char *text);
 """
 
 
-def makefile(name: str) -> str:
-    """Returns the Makefile of a model."""
-    return _MAKEFILE.replace("NAME", name)
+def makefile(sources: str) -> str:
+    """Returns the Makefile that compiles these files and runs the check."""
+    return _MAKEFILE.replace("SOURCES", sources)
 
 
 def check_source(

@@ -15,6 +15,7 @@ from ..settings import one_of, whole
 from ..storage import check_new_folder
 from ..training import Trained
 from ._deployment import DEFAULT_NAME, LOWEST_OPSET, Deployment, Graph
+from ._packages import PACKAGES, SOURCES, arrange
 
 if TYPE_CHECKING:
     from ._verify import Runner, Verification
@@ -42,6 +43,7 @@ class Exported:
         costs: Memory and operations of a step, by name; empty except for C.
         graph: The step that was exported.
         name: Beginning of the names in C.
+        package: Tool for microcontrollers whose library the folder is; "" for plain files.
     """
 
     folder: Path
@@ -50,13 +52,14 @@ class Exported:
     costs: dict[str, str]
     graph: Graph
     name: str = DEFAULT_NAME
+    package: str = ""
 
     def runner(self) -> Runner:
         """Returns an object that runs the written files."""
         if self.format == "c":
             from ._c import CRunner
 
-            return CRunner(self.folder, name=self.name)
+            return CRunner(self.folder / SOURCES if self.package else self.folder, name=self.name)
         if self.format == "onnx":
             from ._onnx import OnnxRunner
 
@@ -85,6 +88,7 @@ def export(
     weights: str = "float32",
     math: str = "library",
     name: str = DEFAULT_NAME,
+    package: str = "",
     opset: int = LOWEST_OPSET,
     channels: Sequence[str] | None = None,
     classes: Sequence[str] | None = None,
@@ -106,6 +110,7 @@ def export(
         weights: "float32", or for C also "int8": 8 bits and a scale per row.
         math: For C: "library" calls math.h, "builtin" needs no library.
         name: For C: beginning of all symbols, macros and file names, so that models can be linked into one program.
+        package: For C: "arduino", "esp-idf", "platformio" or "zephyr" writes a library of that tool with an example.
         opset: For ONNX: version of the operator set.
         channels: Names of the inputs. This and the next four arguments are only for models without a run folder.
         classes: Names of the classes, if the outputs are logits.
@@ -122,7 +127,7 @@ def export(
         >>> done.files, done.costs["multiply-adds"]
         (('chronode_model.h', 'chronode_model.c', 'check.c', 'Makefile'), '88 per step')
     """
-    check_options("", format=format, weights=weights, math=math, name=name, opset=opset)
+    check_options("", format=format, weights=weights, math=math, name=name, package=package, opset=opset)
     folder = check_new_folder(Path(folder), "folder", force=force)
     given = {"channels": channels, "classes": classes, "scaler": scaler, "window": window}
     deployment = _deployment(model, {name: value for name, value in given.items() if value is not None}, unit)
@@ -141,10 +146,11 @@ def export(
     costs = dict(written.table())
     if written.rounding is not None:
         costs["int8"] = written.rounding.text()
-    return Exported(folder, format, written.files, costs, graph, name)
+    files = arrange(folder, written.files, name, package, deployment) if package else written.files
+    return Exported(folder, format, files, costs, graph, name, package)
 
 
-def check_options(dashes: str, *, format: str, weights: str, math: str, name: str, opset: int) -> None:
+def check_options(dashes: str, *, format: str, weights: str, math: str, name: str, package: str, opset: int) -> None:
     """Refuses options that are not known, or that the format does not have.
 
     Args:
@@ -153,16 +159,20 @@ def check_options(dashes: str, *, format: str, weights: str, math: str, name: st
         weights: "float32" or "int8".
         math: "library" or "builtin".
         name: Beginning of the names in C.
+        package: Tool for microcontrollers, or "".
         opset: Version of the operator set of ONNX.
     """
     one_of(f"{dashes}format", format, FORMATS)
     one_of(f"{dashes}weights", weights, WEIGHTS)
     one_of(f"{dashes}math", math, MATH)
+    if package:
+        one_of(f"{dashes}package", package, PACKAGES)
     _check_name(f"{dashes}name", name)
     whole(f"{dashes}opset", opset, at_least=LOWEST_OPSET)
     if opset > _NEWEST_OPSET:
         raise ValueError(f"{dashes}opset={opset} must be at most {_NEWEST_OPSET}, the newest that onnxruntime runs.")
     usual = {"weights": (weights, "float32"), "math": (math, "library"), "name": (name, DEFAULT_NAME)}
+    usual["package"] = (package, "")
     own = {"c": usual, "onnx": {"opset": (opset, LOWEST_OPSET)}}
     for needed, options in own.items():
         for option, (value, default) in options.items():
