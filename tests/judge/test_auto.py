@@ -16,8 +16,9 @@ from chronode.estimators import SequenceClassifier, SequenceRegressor
 from chronode.judge import fit_start
 from chronode.judge._auto import auto_settings, race, selection_metric
 from chronode.judge._baselines import linear_validation
-from chronode.judge._race import LINEAR, Candidate, RaceEntry, beats, candidates_for
+from chronode.judge._race import Candidate, RaceEntry, beats, candidates_for
 from chronode.lab.tasks import Parts
+from chronode.model import LINEAR
 from chronode.runs import Run, Store
 from chronode.runs._results import _race_summary
 from chronode.training import Objective, Settings, fit

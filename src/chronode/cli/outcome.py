@@ -167,7 +167,8 @@ def show_outcome(console: Console, outcome: Outcome) -> None:
         whole = summary["valid"].get(start["metric"], float("nan"))
         about = f"validation {start['metric']} {start['valid']:.4g} alone"
         about += f", {whole:.4g} with the network" if summary["best_epoch"] else ""
-        say(console, f"linear start ({start['features']}): {about}")
+        name = "stack" if start.get("title", "").startswith("stack") else "linear start"
+        say(console, f"{name} ({start['features']}): {about}")
     if linear := summary.get("linear"):
         own = summary["valid"].get(linear["metric"], float("nan"))
         about = f"{linear['metric']} {shown(linear['valid'])} on the validation part; this model: {shown(own)}"

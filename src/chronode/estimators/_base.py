@@ -43,8 +43,8 @@ class SequenceEstimator(Displayed):
         settings: Settings of the layer and the model (`{"dropout": 0.1, "bidirectional": True}`) and of `ModelSpec`.
         training: Other `chronode.training.Settings` (`{"optimizer": "adamw", "weight_decay": 0.01}`).
         start: "linear": a linear model is fitted first, and the network learns the residuals; "summaries": the same
-            with features that can be updated step by step, for live data and export; "none": the network alone. By
-            default "linear" if no model is named.
+            with features that can be updated step by step, for live data and export; "stacked": several linear
+            models and gradient boosting; "none": the network alone. By default "linear" if no model is named.
         budget: Approximate time of the race of models, such as "90s" or "2m".
         refit: Whether to choose the number of epochs by cross-validation and then train on all series. By default if
             no model is named and there are fewer than 500 series.

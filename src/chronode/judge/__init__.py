@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         warping_distances,
     )
     from ._intervals import metric_intervals
-    from ._race import LINEAR, Candidate, Race, candidates_for, entry_of, pools_for
+    from ._race import ALONE, Candidate, Race, candidates_for, entry_of, pools_for
     from ._verdict import (
         PairedDifference,
         compare,

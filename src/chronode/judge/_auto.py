@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..data import Parts, Sequences, folds_of
-from ..model.start import StartFit, fit_start
+from ..model.start import StartFit
 from ..training import (
     Epoch,
     Note,
@@ -18,13 +18,13 @@ from ..training import (
     TrainingStopped,
     assemble,
     class_counts,
-    kinds_of,
+    fit_named,
     mean_and_std,
     seconds_of,
     spec_for,
     together,
 )
-from ._race import FOLDS, LINEAR, Candidate, Race, RaceEntry, affordable, beats, best_of, decide, deciding, entry_of
+from ._race import FOLDS, Candidate, Race, RaceEntry, affordable, beats, best_of, decide, deciding, entry_of
 
 SMALL = 500
 """With fewer series, candidates are cross-validated, and the winner is trained on all of them."""
@@ -177,7 +177,8 @@ class _Course:
 
     def linear_entry(self) -> RaceEntry:
         """Returns the result of the linear start alone."""
-        return self._entry(LINEAR, [[epoch] for epoch in self.before])
+        alone = next((start.start.name for start in self.starts if start is not None), "linear start")
+        return self._entry(f"{alone} alone", [[epoch] for epoch in self.before])
 
     def _entry(self, name: str, curves: Sequence[Sequence[Epoch]]) -> RaceEntry:
         """Returns the best epoch by its mean over the folds, with the spread over them."""
@@ -213,4 +214,4 @@ def _judged(parts: Parts, settings: Settings, folds: int) -> list[Parts]:
 def _start(pair: Parts, settings: Settings, start: str) -> StartFit:
     # Held-out series of a fold must not choose the penalty.
     valid = pair.train[:0] if settings.refit else pair.valid
-    return fit_start(pair.train, valid, kinds=kinds_of(start), seed=settings.seed)
+    return fit_named(start, pair.train, valid, settings.seed)

@@ -137,9 +137,9 @@ def _linear(
     replaced = model is not None and model.spec is not None and bool(model.spec.baseline) and model.is_linear
     if model is not None and model.start is not None and not replaced:
         outputs = outputs_of(model.start, parts.test, model.relative)
-        return {f"linear ({model.start.features.kind})": outputs}
+        return {model.start.title: outputs}
     fitted = _fitted_linear(parts, objective, channels)
-    return {} if fitted is None else {f"linear ({fitted.description['kind']})": fitted.outputs(parts.test)}
+    return {} if fitted is None else {fitted.start.title: fitted.outputs(parts.test)}
 
 
 def _fitted_linear(parts: Parts, objective: Objective, channels: Sequence[str]) -> StartFit | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..data import Parts, Sequences, is_irregular
-from ..model import LINEAR
+from ..model import ALONE
 from ..model.start import StartFit
 from ..training import Epoch, Objective, Settings
 
@@ -61,8 +61,8 @@ class Race:
     @property
     def chosen(self) -> RaceEntry:
         """The entry of what will be trained."""
-        name = LINEAR if self.settings.epochs == 0 else str(self.winner)
-        return next(entry for entry in self.entries if entry.name == name)
+        names = ALONE if self.settings.epochs == 0 else (str(self.winner),)
+        return next(entry for entry in self.entries if entry.name in names)
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the results as plain data for JSON."""
@@ -164,10 +164,10 @@ def _reason(
 ) -> str:
     """Returns the choice in a sentence, with the numbers that decided."""
     metric = objective.metric
-    others = [entry for entry in entries if entry.name not in (best.name, LINEAR) and entry.value == entry.value]
+    others = [entry for entry in entries if entry.name not in (best.name, *ALONE) and entry.value == entry.value]
     next_best = f"; next: {others[0].name} {others[0].value:.4g}" if others else ""
     if linear is not None and not wins:
-        what = "the linear start alone" if refit else f"{best.name} with a linear start"
+        what = f"the {linear.name}" if refit else f"{best.name} with a {linear.name.removesuffix(' alone')}"
         gain, allowed = objective.gain(best.value, linear.value), _allowed(count)
         lacks = ""
         if metric == "loss" and gain > 0 and not _more_correct(best, linear):
@@ -175,7 +175,7 @@ def _reason(
         elif 0 < gain <= allowed:
             lacks = f", {100 * gain:.2g}% better where chance allows {100 * allowed:.2g}% with {count:,} series"
         return f"{what} ({metric} {linear.value:.4g} by {on}; with {best.name}: {best.value:.4g}{lacks}{next_best})."
-    alone = "" if linear is None else f"; the linear start alone: {linear.value:.4g}"
+    alone = "" if linear is None else f"; the {linear.name}: {linear.value:.4g}"
     return f"{best.name} ({metric} {best.value:.4g} by {on}{next_best}{alone})."
 
 

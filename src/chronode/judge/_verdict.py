@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ..data import Parts, Sequences
-from ..model import LINEAR
+from ..model import ALONE, LINEAR, STACK
 from ..training import LOWER_IS_BETTER, Trained, class_counts
 from ._baselines import baselines, best_baseline
 from ._intervals import LEVEL
@@ -91,9 +91,10 @@ def linear_text(summary: Mapping[str, Any]) -> str:
     """
     if replaced := summary.get("baseline"):
         return f'the baseline "{replaced}", which is better on the validation part than what was trained'
+    name = STACK if str(summary.get("model")).startswith(STACK) else LINEAR
     if not summary.get("epochs"):
-        return f"the {LINEAR}, fitted to the training and validation series together"
-    return f"the {LINEAR}: {gain_text(summary.get('start') or {})}"
+        return f"the {name}, fitted to the training and validation series together"
+    return f"the {name}: {gain_text(summary.get('start') or {})}"
 
 
 def gain_text(start: Mapping[str, Any]) -> str:
@@ -161,7 +162,7 @@ def verdict(summary: Mapping[str, Any], *, series: int, start: str, forecast: bo
         found = (
             f'The model is the baseline "{replaced}" ({metric} {own:.4g}): nothing was better on the validation part.'
         )
-    elif best[0].startswith("linear") and start != "none" and math.isclose(own, best[1], rel_tol=_ROUNDING):
+    elif best[0].startswith(("linear", "stack")) and start != "none" and math.isclose(own, best[1], rel_tol=_ROUNDING):
         no_gain = "Training did not improve" if summary.get("epochs") else "No network of the race improved"
         why = gain_text(summary.get("start") or {}) if summary.get("epochs") else ""
         why = f": {why}" if "(" in why else ""
@@ -212,7 +213,7 @@ def compare(
         valid: Validation series, scaled.
     """
     if race is not None and race.settings.refit:  # the validation series were trained on: what cross-validation found
-        found = {entry.name: entry.metrics for entry in race.entries if entry.name == LINEAR}
+        found = {entry.name: entry.metrics for entry in race.entries if entry.name in ALONE}
         if train.classes is not None:
             counts = class_counts(train) + class_counts(valid.with_classes(train.classes))
             found["majority"] = {"accuracy": float(counts.max() / counts.sum())}
@@ -220,7 +221,7 @@ def compare(
     start, best = fitted.record.start, fitted.best
     found = baselines(fitted.objective, Parts(train, valid, valid), linear=start is None)
     if start is not None and fitted.model.start is not None:
-        found[f"linear ({fitted.model.start.features.kind})"] = {"loss": start.valid_loss, **start.metrics}
+        found[fitted.model.start.title] = {"loss": start.valid_loss, **start.metrics}
     return {} if best is None else {"loss": best.valid_loss, **best.metrics}, found
 
 

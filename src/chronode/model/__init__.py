@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from ._capabilities import CAPABILITIES, Refusal, check, refusal
     from ._live import LiveModel, Window, window_cells
     from ._margins import LEVELS, Margins
-    from ._model import LINEAR, SequenceModel, check_symbols, pooled
+    from ._model import ALONE, LINEAR, STACK, SequenceModel, check_symbols, pooled
     from ._relative import Relative, View
     from ._spec import ModelSpec, count_symbols
     from ._spread import traits_of

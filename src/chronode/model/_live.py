@@ -192,7 +192,7 @@ class Measure(Cell):
         gaps = torch.where(later, self.units.gaps(gaps), torch.zeros_like(gaps))
         view = self.relative.seen_from(values, seen, level, scale)
         recent = Recent(view, seen, gaps, self.units.gaps(ages), inside, count)
-        assert isinstance(self.start.features, (Values, Readings))
+        assert isinstance(self.start, LinearStart) and isinstance(self.start.features, (Values, Readings))
         started = self.start.of(*self.start.features.of_window(recent, regular=self.regular))
         return torch.cat([level, scale, started], dim=-1), ()
 

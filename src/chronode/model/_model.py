@@ -18,7 +18,8 @@ from ._margins import Margins
 from ._relative import Relative
 from ._spec import POOLS, ModelSpec, count_symbols
 from ._step import Pooling, RunningStart
-from .start._start import LinearStart
+from .start._stacked import StackedStart, build_start
+from .start._start import LinearStart, Start
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,18 +39,12 @@ def check_symbols(model: SequenceModel, data: Sequences) -> None:
         raise ValueError(f"the model has {known} symbols, 0 to {known - 1}; these data contain symbol {highest}.")
 
 
-LINEAR = "linear start alone"
+LINEAR = f"{LinearStart.name} alone"
 """Name of a model whose network adds nothing to the linear start."""
-
-
-def linear_title(features: str = "") -> str:
-    """Returns the name of a linear start that no network adds to.
-
-    Example:
-        >>> linear_title("summaries")
-        'linear start alone (linear model on summaries)'
-    """
-    return f"{LINEAR} (linear model on {features})" if features else LINEAR
+STACK = f"{StackedStart.name} alone"
+"""Name of a model whose network adds nothing to the stack that it starts from."""
+ALONE = (LINEAR, STACK)
+"""Names of models without a network."""
 
 
 class SequenceModel(nn.Module):
@@ -60,7 +55,7 @@ class SequenceModel(nn.Module):
         layer: Layer made by `chronode.create`.
         num_outputs: Number of logits or values.
         embedding: Module that turns symbols `(B, T)` or `(B, T, 1)` into the input of the layer.
-        start: Linear model whose output is added to that of the head.
+        start: Linear model, or stack of models, whose output is added to that of the head.
         relative: Module that brings windows to their own level and scale, and forecasts back.
         static: Number of static values s: the head sees `[y (1 + W s), s]` instead of the output y of the layer, so
             that they shift predictions and change what y means. Unknown ones (NaN) count as 0.
@@ -84,7 +79,7 @@ class SequenceModel(nn.Module):
         num_outputs: int,
         embedding: nn.Module | None = None,
         *,
-        start: LinearStart | None = None,
+        start: Start | None = None,
         relative: Relative | None = None,
         static: int = 0,
         pool: str = "last",
@@ -120,7 +115,7 @@ class SequenceModel(nn.Module):
         outputs = "all" if spec.per_step or spec.pool != "last" else "last"
         settings = {"missing": spec.missing, "outputs": outputs, **spec.settings}
         layer = create(spec.model, features, spec.hidden_size, spec.num_layers, **settings)
-        start = None if spec.start is None else LinearStart(spec.start, spec.num_outputs)
+        start = None if spec.start is None else build_start(spec.start, spec.num_outputs)
         relative = None
         if spec.relative is not None:
             relative = Relative(spec.relative, spec.known, spec.num_outputs // len(spec.relative))
@@ -150,13 +145,13 @@ class SequenceModel(nn.Module):
             return network
         if self.is_linear and self.spec is not None and self.spec.baseline:
             return f"baseline: {self.spec.baseline}"
-        return linear_title(self.start.features.kind) if self.is_linear else f"linear start + {network}"
+        return self.start.title_alone if self.is_linear else f"{self.start.name} + {network}"
 
     @property
     def num_weights(self) -> int:
         """The number of weights: all trained parameters, or those of the linear start alone."""
         if self.start is not None and self.is_linear:
-            return sum(self.start.get_buffer(name).numel() for name in ("weight", "bias"))
+            return self.start.num_weights
         return sum(part.numel() for part in self.parameters())
 
     @property
@@ -195,7 +190,9 @@ class SequenceModel(nn.Module):
         """Returns the state before the first step: those of the layer, of the pooling and of the linear start."""
         start = self.start
         parts = () if self.pooling is None else self.pooling.initial_state(batch, self.layer.like().detach())
-        parts += () if start is None else RunningStart(start).initial_state(batch, start.get_buffer("bias"))
+        if start is not None:
+            assert isinstance(start, LinearStart)
+            parts += RunningStart(start).initial_state(batch, start.get_buffer("bias"))
         return (*self.layer.initial_state(batch), *(part[None] for part in parts))
 
     @property
@@ -233,7 +230,7 @@ class SequenceModel(nn.Module):
         observed: Tensor | None = None,
     ) -> tuple[Tensor, State]:
         """Returns the outputs of the linear start, `(B, T, K)` or those of the last steps, and its state."""
-        assert self.start is not None
+        assert isinstance(self.start, LinearStart)
         like = self.start.get_buffer("bias")
         gaps = like.new_ones(x.shape[:2]) if dt is None else (dt.squeeze(-1) if dt.dim() == 3 else dt).to(like)
         seen = torch.ones_like(x, dtype=torch.bool) if observed is None else observed

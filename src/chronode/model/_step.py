@@ -204,6 +204,7 @@ class ObservationStep(Cell):
     def __init__(self, model: SequenceModel, units: Units, *, timed: bool):
         super().__init__(2 * model.layer.input_size, model.layer.hidden_size)
         self.network, self.units, self.timed = NetworkStep(model), units, timed
+        assert model.start is None or isinstance(model.start, LinearStart)
         self.start = None if model.start is None else RunningStart(copy.deepcopy(model.start).float())
         self.output_size = model.head.out_features
 

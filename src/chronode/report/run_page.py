@@ -89,7 +89,8 @@ def _head(run: Run, summary: Summary, config: Config, intervals: dict[str, tuple
         ends = "" if low is None or high is None else f"<small>{number(low)} to {number(high)}</small>"
         facts[f"test {labeled(metric, summary.positive, len(summary.targets))}"] = Html(f"{number(value)}{ends}")
     # A linear start alone, or a baseline, is not compared with itself.
-    itself = f"linear ({summary.start.features})" if linear and summary.start is not None else ""
+    start = summary.start
+    itself = (start.title or f"linear ({start.features})") if linear and start is not None else ""
     itself = summary.baseline or itself
     others: dict[str, Any] = {name: scores for name, scores in about["baselines"].items() if name != itself}
     if (best := best_baseline(metric, others)) is not None:

@@ -194,8 +194,8 @@ class ModelConfig:
         missing: Whether values may be missing; by default if some are missing in the data.
         settings: Settings of the layer (dropout, bidirectional, residual, memory, pool) and of the model: NAME=VALUE.
         start: "linear" (a linear model is fitted first, and the network learns the residuals), "summaries" (the same
-            with features that live data and exports update step by step) or "none"; linear by default for forecasts
-            and with model auto.
+            with features that live data and exports update step by step), "stacked" (several linear models and
+            gradient boosting) or "none"; linear by default for forecasts and with model auto.
         budget: Approximate time of the race of models, such as "90s" or "2m".
 
     Example:

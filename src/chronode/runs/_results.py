@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from ..data import Sequences
-from ..judge import LINEAR, MeasuredBaselines, entry_of, linear_validation, measured_baselines, verdict
+from ..judge import ALONE, MeasuredBaselines, entry_of, linear_validation, measured_baselines, verdict
 from ..model import SequenceModel
 from ..training import Listener, Note, Objective, Predictions, Trained, TrainingStopped
 from ._assemble import assemble_run, start_of
@@ -95,7 +95,7 @@ def _race_summary(run: Run, summary: Mapping[str, Any]) -> dict[str, Any]:
     found = run.load_json("race.json", dict[str, Any])
     if not run.config["training"].get("refit"):
         return {"race": found}
-    alone = next((entry for entry in found["entries"] if entry["candidate"] == LINEAR), None)
+    alone = next((entry for entry in found["entries"] if entry["candidate"] in ALONE), None)
     if alone is None or "start" not in summary:
         return {"race": found, "valid": found["chosen"]}
     start = {**summary["start"], "valid": alone[summary["start"]["metric"]]}
@@ -108,7 +108,12 @@ def _start_summary(fitted: Trained) -> dict[str, Any]:
         return {}
     goal, alone, settings = fitted.objective, fitted.record.start, fitted.record.settings
     value = None if alone is None else goal.value_of(alone.valid_loss, alone.metrics)
-    found = {"features": fitted.model.start.features.kind, "metric": goal.metric, "valid": value}
+    found = {
+        "title": fitted.model.start.title,
+        "features": fitted.model.start.kind,
+        "metric": goal.metric,
+        "valid": value,
+    }
     if not fitted.history or (settings is not None and settings.refit):
         return {"start": found}
     best = entry_of("", list(fitted.history), goal)

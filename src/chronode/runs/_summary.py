@@ -24,6 +24,7 @@ class StartSummary:
         network: Its best value of all epochs; None if they were not validated.
         epoch: That epoch.
         chance: The gain, as a share, that an epoch has to exceed to replace the linear start.
+        title: Model and features, as among the baselines; empty in runs of earlier versions.
     """
 
     features: str
@@ -32,6 +33,7 @@ class StartSummary:
     network: float | None = None
     epoch: int | None = None
     chance: float | None = None
+    title: str = ""
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,8 @@ def fit(
         model: Name of a model (with default sizes), a ModelSpec, or a SequenceModel to train further.
         settings: Training settings.
         start: "linear": a linear model is fitted first, and the network learns the residual; "summaries": the same with
-            features that can be updated step by step, for live data and export; "none": no linear model.
+            features that can be updated step by step, for live data and export; "stacked": several linear models and
+            gradient boosting; "none": no linear model.
         valid: Validation series for your own training series; by default a share of the groups is held out.
         objective: Loss and metrics; by default those of the task, or the standard ones for the target.
         scaler: Scaler that was applied to your own series; metrics and predictions are then in the units of the target

@@ -16,8 +16,8 @@ AVERAGES = ("none", "ema", "swa")
 ACCELERATORS = ("cpu", "gpu", "auto")
 STRATEGIES = ("auto", "ddp", "ddp_find_unused_parameters_true")
 PRECISIONS = ("32", "bf16")
-STARTS = ("none", "linear", "summaries")
-"""Kinds of a linear start."""
+STARTS = ("none", "linear", "summaries", "stacked")
+"""Models that a network can start from."""
 AUTO = "auto"
 """Stands for an automatic choice in place of the name of a model."""
 

@@ -10,7 +10,15 @@ from torch import Tensor, nn
 
 from ..data import Parts, Sequences
 from ..model import SequenceModel
-from ..model.start import StartFit, fit_forecast, fit_start, last_value_at_every_step, naive_forecasts, training_season
+from ..model.start import (
+    StartFit,
+    fit_forecast,
+    fit_stack,
+    fit_start,
+    last_value_at_every_step,
+    naive_forecasts,
+    training_season,
+)
 from ..settings import SettingError, named
 from ._events import Epoch
 from ._objective import Objective
@@ -29,8 +37,8 @@ def add_start(network: SequenceModel, parts: Parts, settings: Settings, start: s
         network: Built from a spec; changed in place.
         parts: Series to train and to choose by.
         settings: Training settings; the seed divides the series into folds.
-        start: "linear": the features that validate best; "summaries": those that can be updated step by step; or a
-            linear model that was fitted to the same training series before.
+        start: "linear": the features that validate best; "summaries": those that can be updated step by step;
+            "stacked": several linear models and gradient boosting; or what was fitted to the same series before.
     """
     spec = network.spec
     if spec is None:
@@ -42,22 +50,24 @@ def add_start(network: SequenceModel, parts: Parts, settings: Settings, start: s
     if isinstance(start, StartFit):
         put_start(network, start)
         return start
-    if start == "summaries" and spec.relative is not None:
+    if start in ("summaries", "stacked") and spec.relative is not None:
         raise SettingError(
             f"a forecast from windows starts from their last values: use {named('start', 'linear')}.", argument="start"
         )
     valid = parts.valid[:0] if settings.refit else parts.valid  # with a refit, they are training series too
     if spec.relative is None:
-        fitted = fit_start(parts.train, valid, kinds=kinds_of(start), seed=settings.seed)
+        fitted = fit_named(start, parts.train, valid, settings.seed)
     else:
         fitted = fit_forecast(parts.train, valid, spec.relative, seed=settings.seed)
     put_start(network, fitted)
     return fitted
 
 
-def kinds_of(start: str) -> tuple[str, ...] | None:
-    """Returns the kinds of features to choose from; None for all that suit the series."""
-    return ("summaries",) if start == "summaries" else None
+def fit_named(start: str, train: Sequences, valid: Sequences, seed: int) -> StartFit:
+    """Fits the start of a name, as for `add_start`."""
+    if start == "stacked":
+        return fit_stack(train, valid, seed=seed)
+    return fit_start(train, valid, kinds=("summaries",) if start == "summaries" else None, seed=seed)
 
 
 def refit_start(model: SequenceModel, fitted: StartFit, parts: Parts) -> None:
@@ -65,9 +75,9 @@ def refit_start(model: SequenceModel, fitted: StartFit, parts: Parts) -> None:
 
     For forecasts, the newest steps are the most telling ones of what follows.
     """
-    assert model.start is not None
-    valid = parts.valid.with_classes(parts.train.classes)
-    model.start.load_state_dict(fitted.refitted(parts.train, valid).start.state_dict())
+    assert model.spec is not None
+    again = fitted.refitted(parts.train, parts.valid.with_classes(parts.train.classes))
+    model.spec, model.start = replace(model.spec, start=again.description), again.start.to(model.head.weight.device)
 
 
 def put_start(network: SequenceModel, fitted: StartFit) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ._grid import Recent, on_grid
     from ._linear import Choice, Linear, fit_linear
     from ._season import calendar_seasons, drift, find_season, histories, last_value, season_of, seasonal_naive
+    from ._stacked import StackedStart, fit_stack
     from ._start import LinearStart, StartFit, fit_start, outputs_of, raw_outputs
     from ._summaries import summaries, summary_names
 

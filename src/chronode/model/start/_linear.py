@@ -157,15 +157,15 @@ def fit_classes(
     judged = None if judge is None else (judge[0], class_columns(judge[1], classes))
     ridge = fit_linear(features, class_columns(target, classes), folds, clip=clip, judge=judged)
     steepness = torch.logspace(0, 2, 41, dtype=torch.float64)
-    losses = torch.stack([_expected_loss(ridge.held_out * by, target, classes) for by in steepness])
+    losses = torch.stack([expected_loss(ridge.held_out * by, target, classes) for by in steepness])
     by = float(steepness[int(losses.argmin())])
     found = [replace(ridge, linear=ridge.linear.scaled(by), held_out=ridge.held_out * by, scale=by)]
     if logistic:
         found.append(fit_linear(features, target, folds, classes=classes, clip=clip, judge=judge))
 
     def loss(choice: Choice) -> float:
-        own = _expected_loss(choice.held_out, target, classes)
-        return float(own if judge is None else (own + _expected_loss(choice.linear(judge[0]), judge[1], classes)) / 2)
+        own = expected_loss(choice.held_out, target, classes)
+        return float(own if judge is None else (own + expected_loss(choice.linear(judge[0]), judge[1], classes)) / 2)
 
     return min((replace(choice, loss=loss(choice)) for choice in found), key=lambda choice: choice.loss)
 
@@ -176,7 +176,7 @@ def class_columns(target: Tensor, classes: int) -> Tensor:
     return columns.masked_fill((target < 0)[:, None], torch.nan)
 
 
-def _expected_loss(output: Tensor, target: Tensor, classes: int) -> Tensor:
+def expected_loss(output: Tensor, target: Tensor, classes: int) -> Tensor:
     """Returns the cross entropy with one more series of every class for each answer."""
     known = target >= 0
     smoothing = classes / (int(known.sum()) + classes)

@@ -15,12 +15,12 @@ from ...settings import SettingError, named
 from ...system import threads, threads_for
 from .._relative import Relative
 from ._features import RankedSummaries, Summaries, build_features, dilations_for
-from ._linear import Choice, Linear, class_columns, fit_classes, fit_linear, standardized
+from ._linear import Linear, class_columns, fit_classes, fit_linear, standardized
 from ._summaries import RunningSummaries
 
 FOLDS = 5
 # Above these sizes, a linear model is fitted to a subset of the series, and some kinds of features are left out.
-_MOST_SERIES = 20_000
+MOST_SERIES = 20_000
 _MOST_NUMBERS = 40_000_000
 _MOST_PATTERN_NUMBERS = 3_000_000
 _WIDE = 1_500
@@ -30,7 +30,72 @@ _FEWEST_FOR_RANKS = 300
 _BATCH_NUMBERS = 2**21
 
 
-class LinearStart(nn.Module):
+class Start(nn.Module):
+    """Model of a series whose outputs a network adds to.
+
+    Attributes:
+        name: Name in titles of models whose network adds to it.
+        static: Number of static values that it uses.
+    """
+
+    name = "start"
+    static = 0
+
+    @property
+    def kind(self) -> str:
+        """Features, or members, in a few words."""
+        raise NotImplementedError
+
+    @property
+    def title(self) -> str:
+        """Model and features in a few words."""
+        return f"{self.name} ({self.kind})"
+
+    @property
+    def title_alone(self) -> str:
+        """Title of a model whose network adds nothing to it."""
+        return f"{self.name} alone ({self.kind})"
+
+    @property
+    def num_weights(self) -> int:
+        """The number of weights, biases and values of leaves."""
+        names = ("weight", "bias", "value")
+        return sum(part.numel() for path, part in self.named_buffers() if path.rpartition(".")[2] in names)
+
+    def needs_whole_series(self) -> tuple[str, str, str] | None:
+        """Returns (setting, reason, cure) if it cannot be updated step by step; None if it can."""
+        return "start", f"a {self.name} needs whole series", f"train with {named('start', 'summaries')}"
+
+
+class FeatureStart(Start):
+    """Model of features of a series.
+
+    Args:
+        description: Argument of `build_features`; "static" is the number of static values, which are features too.
+    """
+
+    def __init__(self, description: dict[str, Any]):
+        super().__init__()
+        own = dict(description)
+        self.static = int(own.pop("static", 0))
+        self.features = build_features(own)
+
+    @property
+    def kind(self) -> str:
+        """Kind of the features."""
+        return self.features.kind
+
+    def columns(self, x: Tensor, *, static: Tensor | None = None, **times: Tensor | None) -> Tensor:
+        """Returns the features `(B, F)` or `(B, T, F)`, the static values last; NaN where unknown."""
+        features = self.features(x, **times)
+        if not self.static:
+            return features
+        assert static is not None
+        own = static.to(features)
+        return torch.cat([features, own if features.dim() == 2 else own[:, None].expand(*features.shape[:2], -1)], -1)
+
+
+class LinearStart(FeatureStart):
     """Features of a series times weights: `weight^T (features - mean) / std + bias`.
 
     Args:
@@ -43,11 +108,10 @@ class LinearStart(nn.Module):
         torch.Size([4, 3])
     """
 
+    name = "linear start"
+
     def __init__(self, description: dict[str, Any], outputs: int):
-        super().__init__()
-        own = dict(description)
-        self.static = int(own.pop("static", 0))
-        self.features = build_features(own)
+        super().__init__(description)
         size = self.features.size + self.static
         for name, value in (("mean", 0.0), ("std", 1.0), ("low", -torch.inf), ("high", torch.inf)):
             self.register_buffer(name, torch.full((size,), value, dtype=torch.float64))
@@ -58,15 +122,6 @@ class LinearStart(nn.Module):
         """Returns `(B, K)`, or `(B, T, K)` for a target per step."""
         features = self.columns(x, **times)
         return self.of(features, ~features.isnan())
-
-    def columns(self, x: Tensor, *, static: Tensor | None = None, **times: Tensor | None) -> Tensor:
-        """Returns the features `(B, F)` or `(B, T, F)`, the static values last; NaN where unknown."""
-        features = self.features(x, **times)
-        if not self.static:
-            return features
-        assert static is not None
-        own = static.to(features)
-        return torch.cat([features, own if features.dim() == 2 else own[:, None].expand(*features.shape[:2], -1)], -1)
 
     def of(self, features: Tensor, known: Tensor) -> Tensor:
         """Returns the outputs `(..., K)` of features `(..., F)`, of which some are known."""
@@ -97,6 +152,16 @@ class LinearStart(nn.Module):
             return "start", reason, f"train with {named('start', 'summaries')}"
         return None
 
+    @property
+    def title(self) -> str:
+        """Model and features in a few words."""
+        return f"linear ({self.kind})"
+
+    @property
+    def title_alone(self) -> str:
+        """Title of a model whose network adds nothing to it."""
+        return f"{self.name} alone (linear model on {self.kind})"
+
     def take(self, linear: Linear) -> None:
         """Copies the parameters of a fitted linear map."""
         for name in ("mean", "std", "low", "high", "weight", "bias"):
@@ -118,7 +183,7 @@ class StartFit:
         note: Remark for the user.
     """
 
-    start: LinearStart
+    start: Start
     description: dict[str, Any]
     held_out: Tensor | None
     losses: dict[str, float]
@@ -135,7 +200,8 @@ class StartFit:
         """Returns the same features and penalty, fitted to all series of these parts."""
         s = parts[0] if len(parts) == 1 else concat(parts)
         assert s.target is not None
-        features, goal, _ = _rows(self.start, _some(s), None, self.relative)
+        assert isinstance(self.start, LinearStart)
+        features, goal, _ = rows_of(self.start, _some(s), None, self.relative)
         classes = len(s.target.classes or ())
         if self.scale is not None:
             goal, classes = class_columns(goal, classes), 0
@@ -164,8 +230,13 @@ def fit_start(train: Sequences, valid: Sequences, *, kinds: Sequence[str] | None
         >>> fitted.start(s.batch([0, 1]).x).argmax(1).tolist(), fitted.held_out.argmax(1)[:4].tolist()
         ([1, 0], [1, 0, 1, 0])
     """
+    return fit_features(train, valid, describe_features(train, kinds), seed=seed)
+
+
+def describe_features(train: Sequences, kinds: Sequence[str] | None = None) -> list[dict[str, Any]]:
+    """Returns the features that suit these series and their static values, as `LinearStart` takes them."""
     static = {"static": train.num_static} if train.num_static else {}
-    return fit_features(train, valid, [kind | static for kind in feature_kinds(train, kinds)], seed=seed)
+    return [kind | static for kind in feature_kinds(train, kinds)]
 
 
 def fit_features(
@@ -177,18 +248,36 @@ def fit_features(
     seed: int = 0,
 ) -> StartFit:
     """Returns the linear model of the best of these features; of windows to forecast from, by `valid` alone."""
+    fits = fit_each(train, valid, descriptions, view=view, seed=seed)
+    best = min(fits, key=lambda fitted: fitted.losses[fitted.start.kind])
+    losses: dict[str, float] = {}
+    for fitted in fits:
+        for kind, loss in fitted.losses.items():
+            losses[kind] = min(loss, losses.get(kind, loss))
+    return replace(best, losses=losses)
+
+
+def fit_each(
+    train: Sequences,
+    valid: Sequences,
+    descriptions: Sequence[dict[str, Any]],
+    *,
+    view: Relative | None = None,
+    seed: int = 0,
+) -> list[StartFit]:
+    """Returns the linear model of each of these features; the arguments are those of `fit_features`."""
     assert train.target is not None
     classes = len(train.target.classes or ())
     few = _some(train)
-    folds = torch.tensor(folds_of(few, FOLDS, seed=seed))
-    candidates: list[tuple[Choice, LinearStart, dict[str, Any]]] = []
+    folds = folds_for(few, seed)
+    fits = []
     for description in descriptions:
         start = LinearStart(description, classes or train.target.values.shape[1])
         _learn_features(start, few)
-        features, goal, fold = _rows(start, few, folds, view)
+        features, goal, fold = rows_of(start, few, folds, view)
         if len(fold.unique()) < 2:  # a single series with a target at every step: stretches of it
             fold = torch.arange(len(fold)) * FOLDS // len(fold)
-        judge = _rows(start, valid, None, view)[:2] if len(valid) else None
+        judge = rows_of(start, valid, None, view)[:2] if len(valid) else None
         options: dict[str, Any] = {"clip": start.features.clip, "judge": judge}
         with threads(threads_for(features.numel())):
             if classes:
@@ -196,16 +285,17 @@ def fit_features(
             else:
                 choice = fit_linear(features, goal, fold, weight=0.5 if view is None else 1.0, **options)
         start.take(choice.linear)
-        candidates.append((choice, start, description))
-    choice, start, description = min(candidates, key=lambda found: found[0].loss)
-    losses: dict[str, float] = {}
-    for found, _, features_description in candidates:
-        kind = features_description["kind"]
-        losses[kind] = min(found.loss, losses.get(kind, found.loss))
-    held_out = None
-    if not train.target.per_step:
-        held_out = choice.held_out if len(few) == len(train) else raw_outputs(start, train, view)
-    return StartFit(start, description, held_out, losses, choice.penalty, view, scale=choice.scale)
+        held_out = None
+        if not train.target.per_step:
+            held_out = choice.held_out if len(few) == len(train) else raw_outputs(start, train, view)
+        losses = {start.kind: choice.loss}
+        fits.append(StartFit(start, description, held_out, losses, choice.penalty, view, scale=choice.scale))
+    return fits
+
+
+def folds_for(s: Sequences, seed: int) -> Tensor:
+    """Returns the fold `(N,)` of each series."""
+    return torch.tensor(folds_of(s, FOLDS, seed=seed))
 
 
 def feature_kinds(s: Sequences, kinds: Sequence[str] | None = None) -> list[dict[str, Any]]:
@@ -230,7 +320,7 @@ def feature_kinds(s: Sequences, kinds: Sequence[str] | None = None) -> list[dict
     narrow = steps >= 2 and 2 * steps * s.num_channels <= _WIDE
     if narrow and np.ptp(spans) <= 0.5 * steps and is_irregular(s):
         found.append({"kind": "positions", **size})
-    if steps >= 8 and min(len(s), _MOST_SERIES) * steps * s.num_channels <= _MOST_PATTERN_NUMBERS:
+    if steps >= 8 and min(len(s), MOST_SERIES) * steps * s.num_channels <= _MOST_PATTERN_NUMBERS:
         description = {
             "kind": "patterns",
             "channels": s.num_channels,
@@ -242,7 +332,7 @@ def feature_kinds(s: Sequences, kinds: Sequence[str] | None = None) -> list[dict
     return [description for description in found if kinds is None or description["kind"] in kinds] or found[:1]
 
 
-def outputs_of(start: LinearStart, s: Sequences, relative: Relative | None = None) -> Tensor:
+def outputs_of(start: Start, s: Sequences, relative: Relative | None = None) -> Tensor:
     """Returns outputs `(N, K)` of all series in units of the target; for a target per step, `(steps, K)`."""
     found = []
     for batch, _ in _batches(s):
@@ -255,7 +345,7 @@ def outputs_of(start: LinearStart, s: Sequences, relative: Relative | None = Non
     return torch.cat(found)
 
 
-def raw_outputs(start: LinearStart, s: Sequences, relative: Relative | None = None) -> Tensor:
+def raw_outputs(start: Start, s: Sequences, relative: Relative | None = None) -> Tensor:
     """Returns outputs in the units of the network's head: for windows, relative to their level and scale."""
     return torch.cat([start(_seen(batch, relative)[0], **batch.inputs) for batch, _ in _batches(s)])
 
@@ -270,9 +360,9 @@ def _seen(batch: Batch, relative: Relative | None) -> tuple[Tensor, Tensor | Non
 
 def _some(s: Sequences) -> Sequences:
     """Returns all series, or an evenly spaced subset if there are very many."""
-    if len(s) <= _MOST_SERIES:
+    if len(s) <= MOST_SERIES:
         return s
-    return s[np.linspace(0, len(s) - 1, _MOST_SERIES).round().astype(np.int64)]
+    return s[np.linspace(0, len(s) - 1, MOST_SERIES).round().astype(np.int64)]
 
 
 def _learn_features(start: LinearStart, s: Sequences) -> None:
@@ -282,8 +372,8 @@ def _learn_features(start: LinearStart, s: Sequences) -> None:
     start.features.fit(batch.x, **batch.times)
 
 
-def _rows(
-    start: LinearStart, s: Sequences, folds: Tensor | None, relative: Relative | None
+def rows_of(
+    start: FeatureStart, s: Sequences, folds: Tensor | None, relative: Relative | None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Returns features, targets and folds with one row per series, or per step."""
     assert s.target is not None
