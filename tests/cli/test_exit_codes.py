@@ -203,3 +203,21 @@ def test_drafts_of_a_killed_run_are_swept_when_it_is_resumed(here, vitals):
 
 def test_the_exit_codes_are_in_the_help():
     assert "Exit codes: 0: done; 1" in chronode("--help").out
+
+
+@pytest.mark.parametrize("output", ["/dev/full", "closed", "gone"])
+def test_predictions_that_standard_output_does_not_take_are_an_error(here, vitals, output):
+    copy_run(here / "run")
+    command = [sys.executable, "-c", MAIN, "predict", "run", str(vitals)]
+    if output == "gone":  # a reader that has ended
+        reading, writing = os.pipe()
+        os.close(reading)
+        done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True)
+        os.close(writing)
+    else:
+        target = "/dev/full" if output == "/dev/full" else "&-"
+        shell = ["sh", "-c", f'"$@" >{target}', "sh", *command]
+        done = subprocess.run(shell, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    lines = [line for line in done.stderr.splitlines() if not line.startswith("note:")]
+    assert [line.split(": ")[:2] for line in lines] == [["chronode", "standard output"]] * (output != "gone")

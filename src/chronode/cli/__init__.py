@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 # Import nothing else here: until `main` runs, Ctrl-C prints a traceback.
+import errno
 import os
 import signal
 import sys
@@ -16,6 +17,7 @@ NOT_DONE = 1
 MISTAKE = 2
 """Exit code of commands that could not start: a wrong option, setting or file."""
 _CTRL_C = 130  # used by Typer
+_NOT_WRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EPIPE, errno.EBADF)
 
 
 def main() -> None:
@@ -48,15 +50,32 @@ def _run() -> tuple[int | str | None, str | None]:
         from ..settings import naming_options
         from .app import command
 
-        with naming_options():
-            command()()
+        try:
+            with naming_options():
+                command()()
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
     except SystemExit as end:
         return NOT_DONE if end.code == _CTRL_C else end.code, None
     except (ValueError, TypeError, ImportError, OSError, MemoryError) as error:
         if os.environ.get("CHRONODE_DEBUG"):
             raise
+        if isinstance(error, OSError) and error.errno in _NOT_WRITTEN and error.filename is None:
+            return NOT_DONE, _lost_output(error)
         return _code(error), str(error) or "out of memory"
     return None, None
+
+
+def _lost_output(error: OSError) -> str:
+    """Returns the message for output that could not be written; what is left of it is dropped, because Python would
+    try once more when it ends.
+    """
+    from contextlib import suppress
+
+    with suppress(AttributeError, OSError, ValueError):  # closed, or not a file
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return f"standard output: {error.strerror}: not everything was written"
 
 
 def _import_app() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import sys
 from collections.abc import Mapping
 from textwrap import wrap
 from typing import Any
@@ -19,6 +21,13 @@ _FEW_STEPS = 4
 _MANY_METRICS = 4
 _MOST_TARGETS = 30
 _NAME_WIDTH = 14
+
+
+def print_result(text: str) -> None:
+    """Writes the result of a command to standard output; it is an error if nobody can read it there."""
+    if sys.stdout is None:
+        raise OSError(errno.EBADF, "it is closed")
+    sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
 
 
 def say(console: Console, line: str, **style: Any) -> None:

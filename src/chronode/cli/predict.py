@@ -55,7 +55,7 @@ def evaluate(
     Example: chronode evaluate runs/vitals-1 ward_b.csv
     """
     from ..runs import baselines_of, load, series_of
-    from .outcome import say, say_note, scores_table, targets_table
+    from .outcome import print_result, say, say_note, scores_table, targets_table
 
     trained = load(run, anyway=anyway)
     series = series_of(trained, data, labeled=True, anyway=anyway)
@@ -74,7 +74,7 @@ def evaluate(
             own: {"metrics": _plain({own: found})[own], "baselines": _plain(simple.targets.get(own, {}))}
             for own, found in each.items()
         }
-        print(jsonlib.dumps(about, indent=1))
+        print_result(jsonlib.dumps(about, indent=1))
     else:
         say(console, f"{run}: {trained.model.title}")
         title, positive = f"{len(series):,} series", trained.objective.positive
@@ -127,7 +127,7 @@ def predict(
     Example: chronode predict runs/vitals-1 new.csv -o out.csv
     """
     from ..runs import as_csv, as_rows, load, prediction_columns, series_of, without_formulas, write_table
-    from .outcome import say, say_note
+    from .outcome import print_result, say, say_note
 
     if output != "-" and Path(output).suffix not in (".csv", ".txt", ".parquet", ".pq"):
         raise ValueError(f"--output {output} must be a .csv or .parquet file, or - for the terminal.")
@@ -147,9 +147,9 @@ def predict(
         about = {"model": trained.model.title, "run": str(run)}
         say(errors, f"{write_table(columns, output, about)}: {count:,} rows with {', '.join(columns)}")
     if json:
-        print(jsonlib.dumps(as_rows(columns), indent=1))
+        print_result(jsonlib.dumps(as_rows(columns), indent=1))
     elif output == "-":
-        print(as_csv(columns), end="")
+        print_result(as_csv(columns))
 
 
 def _plain(scores: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float | None]]:
