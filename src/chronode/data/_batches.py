@@ -64,11 +64,11 @@ class Batch(NamedTuple):
 def pad(s: Sequences, rows: NDArray[np.int64]) -> Batch:
     """Returns the series `rows` of `s` as a padded batch."""
     lengths = s.lengths[rows]
-    place = np.arange(int(lengths.max()))
-    at = s.starts[rows][:, None] + place
+    step = np.arange(int(lengths.max()))
+    at = s.starts[rows][:, None] + step
     padding = None
-    if int(lengths.min()) < len(place):
-        padding = place >= lengths[:, None]
+    if int(lengths.min()) < len(step):
+        padding = step >= lengths[:, None]
         at[padding] = 0
     x = s.base_values.take(at, axis=0)
     observed = None

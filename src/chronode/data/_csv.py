@@ -87,9 +87,9 @@ def read_csv(
             notes.append("numbers are written with a decimal comma.")
     header, columns = table.column_names, table.columns
     del table  # so that each text is freed once it is converted
-    for place, name in enumerate(header):
-        if is_text(columns[place]):
-            columns[place] = _typed(columns[place], (roles or {}).get(name, ""), markers, decimal, thousands)
+    for index, name in enumerate(header):
+        if is_text(columns[index]):
+            columns[index] = _typed(columns[index], (roles or {}).get(name, ""), markers, decimal, thousands)
     return arrow().table(columns, names=header), (*file.dialect.notes, *notes)
 
 
@@ -224,17 +224,17 @@ class _CsvFile:
                 with self._open() as file:
                     pyarrow.csv.read_csv(file, **options)
             except Exception as again:
-                found = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+): ?(.*)", str(again))
-                if found:
+                match = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+): ?(.*)", str(again))
+                if match:
                     has_names = options["read_options"].column_names == []
-                    row = int(found[1]) - (options["read_options"].skip_rows + has_names)
+                    row = int(match[1]) - (options["read_options"].skip_rows + has_names)
                     cure = (
                         f" If it is a comment, pass {named('comment', '#')}."
-                        if found[4].lstrip().startswith("#")
+                        if match[4].lstrip().startswith("#")
                         else ""
                     )
-                    cells = f"has {found[3]} cells instead of {found[2]}"
-                    return f"{self.path}: row {row:,} {cells}: {found[4][:60]!r}.{cure}"
+                    cells = f"has {match[3]} cells instead of {match[2]}"
+                    return f"{self.path}: row {row:,} {cells}: {match[4][:60]!r}.{cure}"
         return f"{self.path}: this is not a text table: {text}."
 
 

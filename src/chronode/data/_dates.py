@@ -155,16 +155,16 @@ def _dates(text: str) -> list[str]:
     if unknown not in ([], ["T"], ["M"]) or len(months) > 1 or ":" in text:
         return []
     sizes = tuple(len(tokens[i]) for i in numbers)
-    found = []
+    formats = []
     for orders in _orders(sizes, bool(months)):
         codes = dict(zip(numbers, orders, strict=True))
         parts = [
             codes.get(i) or (named[i][0] if named[i] else tokens[i].replace("%", "%%")) for i in range(len(tokens))
         ]
-        found.append("".join(parts))
+        formats.append("".join(parts))
     if months and named[months[0]] == ["%b", "%B"]:  # May
-        found += [each.replace("%b", "%B") for each in found]
-    return found
+        formats += [each.replace("%b", "%B") for each in formats]
+    return formats
 
 
 def _orders(sizes: tuple[int, ...], month_is_named: bool) -> list[tuple[str, ...]]:
@@ -225,16 +225,16 @@ def moments_of(name: str, given: Any, time_format: str | None = None, unit: str 
 def _from_numbers(name: str, moments: Moments, time_format: str | None) -> Moments:
     """Returns plain numbers, or the dates that they represent."""
     numbers = moments.ticks
-    found = time_format or format_of_numbers(numbers)
-    if found is None or found == NUMBER:
+    text_format = time_format or format_of_numbers(numbers)
+    if text_format is None or text_format == NUMBER:
         return moments
-    notes = () if time_format else (_note(name, found, f"{numbers[0]:.15g}"),)
-    if found in EPOCHS:
-        ticks, rate = numbers, EPOCHS[found]
+    notes = () if time_format else (_note(name, text_format, f"{numbers[0]:.15g}"),)
+    if text_format in EPOCHS:
+        ticks, rate = numbers, EPOCHS[text_format]
         if numbers.dtype.kind == "f":
             ticks, rate = np.round(numbers * (1e6 / rate)).astype(np.int64), 1e6
-        return Moments(ticks, rate, instants=True, zoned=True, format=found, notes=notes)
-    return _dated(name, _digits(name, numbers, found), found)._replace(notes=notes)
+        return Moments(ticks, rate, instants=True, zoned=True, format=text_format, notes=notes)
+    return _dated(name, _digits(name, numbers, text_format), text_format)._replace(notes=notes)
 
 
 def _digits(name: str, numbers: NDArray[Any], text_format: str) -> Column:
@@ -277,12 +277,12 @@ def _from_text(name: str, column: Column, time_format: str | None, number_format
         if (instants := converted(column, pa.timestamp(unit, zone))) is not None:
             return Moments(_ticks(instants), RATES[unit], True, zone is not None)
     is_iso = converted(column.slice(0, 1), pa.timestamp("us", zone)) is not None
-    found = None if is_iso else _detected(name, column)
-    if found is None:
+    text_format = None if is_iso else _detected(name, column)
+    if text_format is None:
         raise ValueError(_not_understood(name, column, lambda part: part.cast(pa.timestamp("us", zone))))
-    moments = _dated(name, column, found)
-    note = _note(name, found, str(column[0]))
-    if found == ELAPSED and moments.ticks.max() < 86_400_000_000:  # microseconds of a day
+    moments = _dated(name, column, text_format)
+    note = _note(name, text_format, str(column[0]))
+    if text_format == ELAPSED and moments.ticks.max() < 86_400_000_000:  # microseconds of a day
         note = f"{note[:-1]}; times of day that pass midnight need a date."
     return moments._replace(notes=(note,))
 
@@ -351,11 +351,11 @@ def _not_understood(name: str, column: Column, parse: Callable[[Column], Any]) -
     )
 
 
-def _note(name: str, found: str, example: str) -> str:
+def _note(name: str, text_format: str, example: str) -> str:
     keep = f"; {named('time_format', 'number')} keeps plain numbers"
-    if found in _READ_AS:
-        return f"{name}: read as {_READ_AS[found]}{f' ({example}){keep}' if found in EPOCHS else ''}."
-    return f"{name}: dates such as {example!r} read as {found}{keep if example.isdigit() else ''}."
+    if text_format in _READ_AS:
+        return f"{name}: read as {_READ_AS[text_format]}{f' ({example}){keep}' if text_format in EPOCHS else ''}."
+    return f"{name}: dates such as {example!r} read as {text_format}{keep if example.isdigit() else ''}."
 
 
 def _as_numbers(column: Column) -> NDArray[Any] | None:

@@ -142,10 +142,10 @@ def _target(s: Sequences) -> tuple[str, dict[str, int]]:
     if target.classes is None:
         if not target.known.any():
             return f"{name}: unknown", {}
-        known = target.values[target.known].astype(np.float64)
+        values = target.values[target.known].astype(np.float64)
         if len(target.names) > 1:
             return f"{len(target.names)} targets{each}: {name}", {}
-        return f"{name}{each}: {known.mean():.3g} ± {known.std():.2g} ({known.min():.3g} to {known.max():.3g})", {}
+        return f"{name}{each}: {values.mean():.3g} ± {values.std():.2g} ({values.min():.3g} to {values.max():.3g})", {}
     counts = np.bincount(target.values[target.known], minlength=len(target.classes))
     share = counts / max(counts.sum(), 1)
     if len(target.classes) == 2:
@@ -219,22 +219,22 @@ def alike(texts: Iterable[str]) -> list[list[str]]:
         >>> alike(["p1", "P1", "p01", "p2"])
         [['P1', 'p01', 'p1']]
     """
-    found: dict[str, set[str]] = defaultdict(set)
+    groups: dict[str, set[str]] = defaultdict(set)
     for text in texts:
-        found[canonical(text)].add(text)
-    return [sorted(group) for group in found.values() if len(group) > 1]
+        groups[canonical(text)].add(text)
+    return [sorted(group) for group in groups.values() if len(group) > 1]
 
 
 def _on_ids(s: Sequences) -> list[str]:
     if s.ids.dtype.kind != "U":
         return []
     groups = dict(zip(s.ids.tolist(), s.groups.tolist(), strict=True))
-    found = [same for same in alike(groups) if len({groups[name] for name in same}) > 1]
-    if not found:
+    twins = [same for same in alike(groups) if len({groups[name] for name in same}) > 1]
+    if not twins:
         return []
-    examples = ", ".join(" and ".join(map(ascii, same[:2])) for same in found[:_MOST_EXAMPLES])
+    examples = ", ".join(" and ".join(map(ascii, same[:2])) for same in twins[:_MOST_EXAMPLES])
     return [
-        f"{counted(sum(map(len, found)), 'id')} differ only by case, Unicode form, invisible characters or leading "
+        f"{counted(sum(map(len, twins)), 'id')} differ only by case, Unicode form, invisible characters or leading "
         f"zeros ({examples}) and count as different series, which may be in training and in test: correct them, or "
         f"name a column that is the same for both with {named('group', ...)}"
     ]
@@ -295,11 +295,11 @@ def _is_target(column: NDArray[Any], s: Sequences) -> bool:
     assert target is not None
     if len(target.names) > 1:
         return False
-    own = target.values if target.classes is not None else target.given[:, 0]
-    known = target.known[s.steps] if target.per_step else np.repeat(target.known, s.lengths)
-    rows = own[s.steps] if target.per_step else np.repeat(own, s.lengths)
-    seen = known & ~np.isnan(column)
-    column, rows = column[seen], rows[seen]
+    targets = target.values if target.classes is not None else target.given[:, 0]
+    has_target = target.known[s.steps] if target.per_step else np.repeat(target.known, s.lengths)
+    rows = targets[s.steps] if target.per_step else np.repeat(targets, s.lengths)
+    has_both = has_target & ~np.isnan(column)
+    column, rows = column[has_both], rows[has_both]
     if int(target.known.sum()) < _FEWEST_SERIES or not len(column):
         return False
     if target.classes is None:
@@ -324,11 +324,11 @@ def ranges_of(train: Sequences) -> Ranges:
     """
     if train.base_values.dtype.kind != "f":
         return ()
-    found = []
+    ranges = []
     for column in train.compact().base_values.T:
         low, high = bounds(column) or (float(np.fmin.reduce(column)), float(np.fmax.reduce(column)))
-        found.append(() if np.isnan(low) else (low, high))
-    return tuple(found)
+        ranges.append(() if np.isnan(low) else (low, high))
+    return tuple(ranges)
 
 
 def notes_on_ranges(s: Sequences, ranges: Ranges) -> list[str]:
@@ -346,15 +346,15 @@ def notes_on_ranges(s: Sequences, ranges: Ranges) -> list[str]:
 
 def outside(channels: Sequence[str], columns: Sequence[NDArray[Any]], ranges: Sequence[tuple[float, ...]]) -> list[str]:
     """Returns a note on the columns (of known values) of which most lie outside their range."""
-    found = []
-    for name, seen, ends in zip(channels, columns, ranges, strict=True):
-        if len(seen) < _FEWEST_VALUES or not ends:
+    remarks = []
+    for name, values, ends in zip(channels, columns, ranges, strict=True):
+        if len(values) < _FEWEST_VALUES or not ends:
             continue
-        beyond = float(((seen < ends[0]) | (seen > ends[1])).mean())
+        beyond = float(((values < ends[0]) | (values > ends[1])).mean())
         if beyond > 0.5:
-            here = f"{np.quantile(seen, 0.05):.3g} to {np.quantile(seen, 0.95):.3g}"
-            found.append(f"{name} ({100 * beyond:.0f}%: {here} here, {ends[0]:.3g} to {ends[1]:.3g} in training)")
-    if not found:
+            here = f"{np.quantile(values, 0.05):.3g} to {np.quantile(values, 0.95):.3g}"
+            remarks.append(f"{name} ({100 * beyond:.0f}%: {here} here, {ends[0]:.3g} to {ends[1]:.3g} in training)")
+    if not remarks:
         return []
-    more = f"; ... ({len(found)} channels)" if len(found) > 5 else ""
-    return [f"most values are outside the range of training: {'; '.join(found[:5])}{more}. Another unit?"]
+    more = f"; ... ({len(remarks)} channels)" if len(remarks) > 5 else ""
+    return [f"most values are outside the range of training: {'; '.join(remarks[:5])}{more}. Another unit?"]

@@ -29,15 +29,15 @@ def future_times(s: Sequences, horizon: int) -> NDArray[np.float64]:
         >>> future_times(from_list([[1.0, 2.0, 3.0]], times=[[0.0, 2.0, 4.0]]), 2).tolist()
         [[6.0, 8.0]]
     """
-    usual, found = s.median_gap() or 1.0, []
+    usual, times = s.median_gap() or 1.0, []
     for series in s:
         later = _by_calendar(s.clock, series.times, horizon)
         if later is None:
             gaps = np.diff(series.times)
             gap = float(np.median(gaps[gaps > 0])) if (gaps > 0).any() else usual
             later = series.times[-1] + gap * np.arange(1, horizon + 1)
-        found.append(later)
-    return np.array(found)
+        times.append(later)
+    return np.array(times)
 
 
 def instants(clock: Clock, times: NDArray[np.float64]) -> NDArray[np.datetime64]:
@@ -98,13 +98,13 @@ def forecast_channels(s: Sequences, channels: Sequence[str], known: Sequence[str
         ('units',)
     """
     inputs = known_columns(known, s.channels, "known")
-    found = tuple(known_columns(channels, s.channels, "channels"))
-    found = found or tuple(name for name in s.channels if name not in inputs)
-    if both := set(found) & set(inputs):
+    targets = tuple(known_columns(channels, s.channels, "channels"))
+    targets = targets or tuple(name for name in s.channels if name not in inputs)
+    if both := set(targets) & set(inputs):
         raise ValueError(f"known contains {listed(sorted(both))}, which is to be forecast: name it in one of both.")
-    if not found:
+    if not targets:
         raise ValueError("all channels are known: there is nothing left to forecast.")
-    return found
+    return targets
 
 
 def calendar_periods(s: Sequences) -> tuple[str, ...]:
@@ -127,10 +127,10 @@ def calendar_periods(s: Sequences) -> tuple[str, ...]:
         )
     used = s.times
     span, step = float(np.ptp(used)) * s.clock.scale, gap * s.clock.scale
-    found = tuple(name for name, period in _PERIODS.items() if span >= _CYCLES * period and step <= period / 3)
-    if not found:
+    periods = tuple(name for name, period in _PERIODS.items() if span >= _CYCLES * period and step <= period / 3)
+    if not periods:
         raise ValueError("calendar has no effect: the dates cover less than two days, weeks or years; omit calendar.")
-    return found
+    return periods
 
 
 def with_calendar(s: Sequences, periods: Sequence[str]) -> Sequences:
@@ -151,12 +151,12 @@ def _waves(s: Sequences, times: NDArray[np.float64], periods: Sequence[str]) -> 
     """Returns `(..., 2 P)` sines and cosines at these times."""
     moments = instants(s.clock, times)
     days = (moments - moments.astype("M8[D]")) / np.timedelta64(1, "D")
-    place = {
+    phases = {
         "hour": days,
         "weekday": ((moments.astype("M8[D]").astype(np.int64) + 3) % 7 + days) / 7,  # 1970-01-01 was a Thursday
         "yearday": (moments - moments.astype("M8[Y]")) / np.timedelta64(1, "D") / 365.25,
     }
-    angles = [2 * np.pi * place[name] for name in periods]
+    angles = [2 * np.pi * phases[name] for name in periods]
     return np.stack([wave(angle) for angle in angles for wave in (np.sin, np.cos)], axis=-1)
 
 
@@ -181,14 +181,14 @@ def with_future(
     rows = (short.starts + short.lengths)[:, None] + np.arange(horizon)
     inside = np.arange(horizon) < later[:, None]
     rows = np.where(inside, rows, 0)
-    own = s.base_values[rows][..., [s.channels.index(name) for name in known]].astype(np.float64)
-    own[~inside] = np.nan
+    inputs = s.base_values[rows][..., [s.channels.index(name) for name in known]].astype(np.float64)
+    inputs[~inside] = np.nan
     if periods:
         times = future_times(short, horizon)
         if s.base_times is not None:
             times = np.where(inside, s.base_times[rows], times)
-        own = np.concatenate([own, _waves(s, times, periods)], axis=-1)
-    return _add_static(short, own.reshape(len(s), -1), names)
+        inputs = np.concatenate([inputs, _waves(s, times, periods)], axis=-1)
+    return _add_static(short, inputs.reshape(len(s), -1), names)
 
 
 def without_future(s: Sequences, targets: Sequence[str]) -> Sequences:
@@ -212,12 +212,12 @@ def followed(s: Sequences, horizon: int) -> Sequences:
 
 def filled_future(static: NDArray[Any], names: Sequence[str], s: Sequences, rows: NDArray[np.int64]) -> NDArray[Any]:
     """Returns static values `(N, S)` of windows whose known inputs are those of the base rows `(N, horizon)`."""
-    found = np.array(static)
-    for place, name in enumerate(names):
+    filled = np.array(static)
+    for column, name in enumerate(names):
         channel, ahead = future_place(name, s.channels)
         if channel is not None and ahead <= rows.shape[1]:
-            found[:, place] = s.base_values[rows[:, ahead - 1], channel]
-    return found
+            filled[:, column] = s.base_values[rows[:, ahead - 1], channel]
+    return filled
 
 
 def future_place(name: str, channels: Sequence[str]) -> tuple[int | None, int]:
@@ -257,11 +257,11 @@ def check_future(s: Sequences, horizon: int, known: Sequence[str]) -> None:
 
 def _known_steps(values: NDArray[Any]) -> int:
     """Returns the number of steps up to the last one with a value."""
-    seen = np.flatnonzero(~np.isnan(values).all(1))
-    return int(seen[-1]) + 1 if len(seen) else len(values)
+    steps = np.flatnonzero(~np.isnan(values).all(1))
+    return int(steps[-1]) + 1 if len(steps) else len(values)
 
 
-def _add_static(s: Sequences, own: NDArray[Any], names: Sequence[str]) -> Sequences:
-    own = own.astype(s.base_values.dtype)
-    static = own if s.static is None else np.concatenate([s.static.astype(own.dtype), own], axis=1)
+def _add_static(s: Sequences, values: NDArray[Any], names: Sequence[str]) -> Sequences:
+    values = values.astype(s.base_values.dtype)
+    static = values if s.static is None else np.concatenate([s.static.astype(values.dtype), values], axis=1)
     return replace(s, static=static, static_names=(*s.static_names, *names))

@@ -25,10 +25,10 @@ def distinct(argument: str, names: Iterable[str]) -> tuple[str, ...]:
 def known_column(name: str, columns: Collection[str], argument: str, what: str = "columns") -> str:
     """Returns `name` if it is a column (or a sheet, an array); otherwise raises an error with similar names."""
     if name not in columns:
-        known = f"; the {what} are {listed(columns)}" if columns else ""
+        families_of = f"; the {what} are {listed(columns)}" if columns else ""
         article = "an" if what[0] in "aeiou" else "a"
         raise SettingError(
-            f"{named(argument, name)} is not {article} {what.removesuffix('s')}{known}.{related(name, columns)}",
+            f"{named(argument, name)} is not {article} {what.removesuffix('s')}{families_of}.{related(name, columns)}",
             argument=argument,
         )
     return name
@@ -67,14 +67,14 @@ def known_columns(names: Iterable[str], columns: Iterable[str], argument: str) -
         >>> known_columns(["Temp", "C", "x"], ["Temp, C", "x"], "columns")
         ['Temp, C', 'x']
     """
-    known, pieces, found, at = dict.fromkeys(columns), [str(name) for name in names], [], 0
-    most = 1 + max((name.count(",") for name in known), default=0)  # pieces of one name
+    choices, pieces, matches, at = dict.fromkeys(columns), [str(name) for name in names], [], 0
+    most = 1 + max((name.count(",") for name in choices), default=0)  # pieces of one name
     while at < len(pieces):
-        sizes = (size for size in range(most, 0, -1) if _joined(pieces[at : at + size], known))
+        sizes = (size for size in range(most, 0, -1) if _joined(pieces[at : at + size], choices))
         size = next(sizes, 1)
-        found.append(_joined(pieces[at : at + size], known) or known_column(pieces[at], known, argument))
+        matches.append(_joined(pieces[at : at + size], choices) or known_column(pieces[at], choices, argument))
         at += size
-    return found
+    return matches
 
 
 def _joined(pieces: Sequence[str], columns: Collection[str]) -> str:

@@ -122,22 +122,22 @@ def _sequences(path: Path, head: _Head, arrays: dict[str, NDArray[Any]]) -> Sequ
     def array(name: str, kinds: str, axes: int) -> NDArray[Any]:
         if name not in arrays:
             raise ValueError(f"{name} is missing.")
-        found = arrays[name]
-        if found.dtype.kind not in kinds or found.ndim != axes:
+        content = arrays[name]
+        if content.dtype.kind not in kinds or content.ndim != axes:
             words = " or ".join(_KINDS[kind] for kind in kinds)
-            raise ValueError(f"{name} must hold {words} in {axes} axes, got {found.dtype} {found.shape}.")
-        return found
+            raise ValueError(f"{name} must hold {words} in {axes} axes, got {content.dtype} {content.shape}.")
+        return content
 
     values = array("values", "fi", 2)
     starts, lengths = (array(name, "i", 1).astype(np.int64) for name in ("starts", "lengths"))
-    for name, found in (("starts", starts), ("lengths", lengths)):
-        if found.size and (found.min() < 0 or found.max() > len(values)):
+    for name, content in (("starts", starts), ("lengths", lengths)):
+        if content.size and (content.min() < 0 or content.max() > len(values)):
             raise ValueError(f"{name} must be from 0 to {len(values):,}, the rows of values.")
     # Series may overlap (windows), so their total size must be in proportion too.
     check_unpacked(path, int(lengths.sum(dtype=np.float64)) * max(1, values.shape[1]) * values.itemsize)
     times, lead = (array(name, "f", 1) if name in arrays else None for name in ("times", "lead"))
-    for name, found in (("times", times), ("lead", lead)):
-        if found is not None and not np.isfinite(found).all():
+    for name, content in (("times", times), ("lead", lead)):
+        if content is not None and not np.isfinite(content).all():
             raise ValueError(f"{name} must be finite.")
     target = None
     if head.target is not None:
@@ -165,8 +165,8 @@ def _target(values: NDArray[Any], head: _TargetHead) -> Target:
     if head.classes is None and values.shape[1] != len(head.names):
         raise ValueError(f"target has {values.shape[1]} columns for {len(head.names)} names.")
     if head.classes is not None:
-        known = values[values != UNKNOWN]
-        if known.size and (known.min() < 0 or known.max() >= len(head.classes)):
+        labels = values[values != UNKNOWN]
+        if labels.size and (labels.min() < 0 or labels.max() >= len(head.classes)):
             raise ValueError(f"target must be from 0 to {len(head.classes) - 1}, the number of its class.")
     return Target(values, head.per_step, head.classes, head.names)
 

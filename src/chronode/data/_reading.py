@@ -149,11 +149,11 @@ class Reading:
         """
         with _opened(source) as data:
             wanted: dict[str, Any] = {"target": _one(self.target)} if labeled and self.target else {}
-            place = "the frame" if is_frame(data) else str(data)
-            unused, ignored = self._check_columns(data, place, self.target if labeled else ())
+            origin = "the frame" if is_frame(data) else str(data)
+            unused, ignored = self._check_columns(data, origin, self.target if labeled else ())
             if "channel" in self.options or "row_per_series" in self.options:  # they have no list of columns
                 wanted["ignore"] = ignored
-            s = self.matching(self.extended(self.series(data, **wanted)), place, anyway=anyway)
+            s = self.matching(self.extended(self.series(data, **wanted)), origin, anyway=anyway)
         notes = [f"columns ignored because the model does not use them: {listed(unused)}."] if unused else []
         return self.inputs(s, labeled=labeled).with_notes(*notes)
 
@@ -167,19 +167,19 @@ class Reading:
         """
         if not self.known and not self.calendar:
             return s
-        own = tuple(name for name in self.channels if name not in calendar_names(self.calendar))
+        measured = tuple(name for name in self.channels if name not in calendar_names(self.calendar))
         if s.channels != self.channels:
-            if s.num_channels != len(own):
+            if s.num_channels != len(measured):
                 return s  # `matching` rejects them
-            s = with_calendar(replace(s, channels=own), self.calendar)
+            s = with_calendar(replace(s, channels=measured), self.calendar)
         return with_future(s, self.horizon, self.forecast_channels, self.known, self.calendar)
 
-    def matching(self, s: Sequences, place: str, *, anyway: bool = False) -> Sequences:
+    def matching(self, s: Sequences, origin: str, *, anyway: bool = False) -> Sequences:
         """Returns series with the channels and the unit of time of training; rejects series that differ from it.
 
         Args:
             s: Unscaled series. Channels of arrays have no names (x0, x1, ...): only their number counts.
-            place: Source of the series, for messages.
+            origin: Source of the series, for messages.
             anyway: Whether to accept times or values that seem to be in other units.
         """
         lines = [*self._other_channels(s), *self._other_times(s)]
@@ -190,14 +190,14 @@ class Reading:
             lines = [*self._other_gap(s), *self._far_values(s)]
             lines += [f"if this is correct, use {named('anyway', True)}"] if lines else []
         if lines:
-            raise ValueError(_refusal(place, lines))
+            raise ValueError(_refusal(origin, lines))
         factor = s.clock.scale / self.unit_size
         if s.base_times is not None and factor != 1:
             lead = None if s.lead is None else s.lead * factor
             clock = replace(s.clock, unit=self.unit, scale=self.unit_size)
             times = s.base_times * factor
             if not np.isfinite(times).all():
-                raise ValueError(f"{place}: the unit of time {self.unit_size:g} of training gives no finite times.")
+                raise ValueError(f"{origin}: the unit of time {self.unit_size:g} of training gives no finite times.")
             s = replace(s, base_times=times, lead=lead, clock=clock)
         s = replace(s, channels=self.channels, static_names=self.static)
         return s.with_notes(*notes_on_ranges(s, self.ranges))
@@ -218,7 +218,7 @@ class Reading:
 
     # ---- checks -----------------------------------------------------------------------------------------
 
-    def _check_columns(self, source: Any, place: str, targets: Sequence[str]) -> tuple[list[str], list[str]]:
+    def _check_columns(self, source: Any, origin: str, targets: Sequence[str]) -> tuple[list[str], list[str]]:
         """Rejects a table with missing columns; returns additional ones, and all that are not read."""
         if is_frame(source):
             columns = frame_names(source)
@@ -237,7 +237,7 @@ class Reading:
         if gone:
             lines = [f"- {name}: missing from this table.{related(name, extra)}" for name in gone]
             lines += [f"+ {name}: not used by the model" for name in extra]
-            raise ValueError(_refusal(place, lines))
+            raise ValueError(_refusal(origin, lines))
         if "row_per_series" in self.options:  # all columns without another role are steps
             extra = [name for name in extra if name in self.options.get("ignore", ())]
         return extra, [*extra, *(name for name in self.target if name in here and name not in targets)]
@@ -271,12 +271,12 @@ class Reading:
             return []
         lines = []
         moments = zip(s.values.T, s.channels, self.scaler.mean, self.scaler.std, strict=True)
-        for place, (column, name, mean, std) in enumerate(moments):
-            seen = column[~np.isnan(column)]
+        for channel, (column, name, mean, std) in enumerate(moments):
+            values = column[~np.isnan(column)]
             # A standard deviation of exactly 1 belongs to a constant or a 0/1 channel and is not informative.
-            if std == 1.0 or not len(seen):
+            if std == 1.0 or not len(values):
                 continue
-            middle, shape = float(np.median(seen)), self.scaler.shapes[place] if self.scaler.shapes else None
+            middle, shape = float(np.median(values)), self.scaler.shapes[channel] if self.scaler.shapes else None
             if shape is not None and shape.offset is not None:
                 middle, name = math.log(max(middle + shape.offset, 1e-30)), f"logarithm of {name}"
             if abs(middle - mean) > _MOST_DEVIATIONS * std:
@@ -300,5 +300,5 @@ def _times(clock: Clock) -> tuple[str, str]:
     return "steps" if clock.unit == "step" else "numbers" if is_number(clock.unit) else "durations", text
 
 
-def _refusal(place: str, lines: list[str]) -> str:
-    return "\n  ".join([f"{place} does not match the training data of the model:", *lines])
+def _refusal(origin: str, lines: list[str]) -> str:
+    return "\n  ".join([f"{origin} does not match the training data of the model:", *lines])

@@ -87,8 +87,8 @@ def invert_columns(values: Tensor, shapes: Sequence[Shape]) -> Tensor:
         return values
     logs = torch.tensor([shape.offset is not None for shape in shapes], device=values.device)
     offsets = values.new_tensor([shape.offset or 0.0 for shape in shapes])
-    own = (values.clamp(max=_LARGEST_LOG).exp() - offsets).clamp(min=0)
-    return torch.where(logs, own, values)
+    inverted = (values.clamp(max=_LARGEST_LOG).exp() - offsets).clamp(min=0)
+    return torch.where(logs, inverted, values)
 
 
 def bounds(column: NDArray[Any]) -> tuple[float, float] | None:

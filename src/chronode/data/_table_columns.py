@@ -258,8 +258,8 @@ def _per_series(
     number = steps.dtype.kind == "f"
     highest = (np.fmax if number else np.maximum).reduceat(steps, plan.starts, axis=0)
     # Unknown codes are -1; for the minimum they must be the largest.
-    known = steps if number else np.where(steps < 0, np.iinfo(steps.dtype).max, steps)
-    changing = (np.fmin.reduceat(known, plan.starts, axis=0) < highest).any(axis=1)
+    lowered = steps if number else np.where(steps < 0, np.iinfo(steps.dtype).max, steps)
+    changing = (np.fmin.reduceat(lowered, plan.starts, axis=0) < highest).any(axis=1)
     if not changing.any():
         return highest, False, []
     first = ids[int(changing.argmax())]

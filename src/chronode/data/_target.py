@@ -177,11 +177,11 @@ def labels(array: NDArray[Any]) -> tuple[NDArray[Any], list[str]]:
     return every, number_names(distinct_values)
 
 
-def number_names(found: NDArray[Any]) -> list[str]:
+def number_names(values: NDArray[Any]) -> list[str]:
     """Returns names of distinct values; whole numbers have no decimal point."""
-    if found.dtype.kind == "f" and np.isfinite(found).all() and (found == np.floor(found)).all():
-        return [str(int(v)) for v in found.tolist()]
-    return [str(v) for v in found.tolist()]
+    if values.dtype.kind == "f" and np.isfinite(values).all() and (values == np.floor(values)).all():
+        return [str(int(v)) for v in values.tolist()]
+    return [str(v) for v in values.tolist()]
 
 
 def _numbered(array: NDArray[Any], classes: tuple[str, ...], per_step: bool, name: str) -> Target:
@@ -199,12 +199,12 @@ EMPTY = ("drop", "error", "keep")
 
 def value_type(dtype: DTypeLike, *, symbols: bool = False) -> np.dtype[Any]:
     """Checks a dtype: float32 or float64; int32 or int64 if values may be symbols."""
-    known = ("float32", "float64", "int32", "int64") if symbols else ("float32", "float64")
+    names = ("float32", "float64", "int32", "int64") if symbols else ("float32", "float64")
     try:
         name = np.dtype(dtype).name
     except TypeError:
         name = str(dtype)
-    return np.dtype(one_of("dtype", name, known))
+    return np.dtype(one_of("dtype", name, names))
 
 
 def cast(values: NDArray[Any], dtype: np.dtype[Any], where: Callable[[int], str]) -> NDArray[Any]:

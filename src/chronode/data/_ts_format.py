@@ -88,8 +88,8 @@ def _parse(path: Path) -> _Content:
                 content.labels.append(parts.pop())
             content.dimensions = content.dimensions or len(parts)
             if len(parts) != content.dimensions or not parts:
-                found = f"{len(parts)} dimensions{' and a label' if content.label else ''}"
-                raise ValueError(f"{path}, {where}: found {found}; expected {content.dimensions or 'some'}.")
+                content_text = f"{len(parts)} dimensions{' and a label' if content.label else ''}"
+                raise ValueError(f"{path}, {where}: found {content_text}; expected {content.dimensions or 'some'}.")
             content.cases.append(parts)
             content.where.append(where)
     if not content.cases:
@@ -135,9 +135,9 @@ def _target(content: _Content) -> NDArray[Any] | None:
     if not content.label:
         return None
     if content.label == "class":
-        known = set(content.classes)
+        classes = set(content.classes)
         for where, label in zip(content.where, content.labels, strict=True):
-            if known and label not in known and label != "?":
+            if classes and label not in classes and label != "?":
                 raise ValueError(f"{where}: class {label!r} is not in the header: {listed(content.classes)}.")
         return np.array([None if label == "?" else label for label in content.labels], dtype=object)
     numbers = np.empty(len(content.labels))
@@ -165,16 +165,16 @@ def _numbers(text: str, where: str) -> NDArray[np.float64]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # older NumPy warns and stops at text that it cannot read
         try:
-            found = np.fromstring(text.replace("?", "nan"), sep=",")
+            numbers = np.fromstring(text.replace("?", "nan"), sep=",")
         except ValueError:
-            found = np.empty(0)
-    if len(found) == expected:
-        return found
-    for place, word in enumerate(text.split(","), start=1):
+            numbers = np.empty(0)
+    if len(numbers) == expected:
+        return numbers
+    for position, word in enumerate(text.split(","), start=1):
         try:
             float("nan" if word.strip() == "?" else word)
         except ValueError:
-            raise ValueError(f"{where}, value {place:,}: {word[:40]!r} is not a number.") from None
+            raise ValueError(f"{where}, value {position:,}: {word[:40]!r} is not a number.") from None
     raise ValueError(f"{where}: expected {expected:,} comma-separated numbers.")
 
 
@@ -182,15 +182,15 @@ def _timed(content: _Content, names: Sequence[str], target: NDArray[Any] | None,
     """Creates series whose dimensions are lists of (time, value)."""
     columns: dict[str, list[Any]] = {"id": [], "time": [], "channel": [], "value": []}
     for i, (parts, where) in enumerate(zip(content.cases, content.where, strict=True)):
-        found = [_READING.findall(part) for part in parts]
-        for d, (part, readings) in enumerate(zip(parts, found, strict=True)):
+        matches = [_READING.findall(part) for part in parts]
+        for d, (part, readings) in enumerate(zip(parts, matches, strict=True)):
             if _READING.sub("", part).replace(" ", "").strip(","):
                 raise ValueError(f"{where}, dimension {d + 1}: expected (time,value),(time,value),... .")
             columns["id"] += [i] * len(readings)
             columns["time"] += [time.strip() for time, _ in readings]
             columns["channel"] += [names[d]] * len(readings)
             columns["value"] += [None if value.strip() == "?" else value.strip() for _, value in readings]
-        if not any(found):
+        if not any(matches):
             raise ValueError(f"{where}: the series has no observation.")
     roles = {"id": "id", "time": "time", "channel": "channel", "value": "value", "columns": names}
     goal = None if target is None else dict(enumerate(target.tolist()))

@@ -74,15 +74,15 @@ def windows(
     ).with_notes(*notes)
 
 
-def _lead(own: Sequences, starts: NDArray[np.int64], place: NDArray[np.int64], lead: str) -> NDArray[np.float64] | None:
+def _lead(s: Sequences, starts: NDArray[np.int64], offset: NDArray[np.int64], lead: str) -> NDArray[np.float64] | None:
     """Returns dt of the first steps; a window at the start of its series keeps that of the series."""
-    if own.base_times is None:
+    if s.base_times is None:
         return None
-    first = np.zeros(len(own)) if own.lead is None else own.lead
-    before = np.zeros(len(own))
+    first = np.zeros(len(s)) if s.lead is None else s.lead
+    before = np.zeros(len(s))
     if lead == "gap":
-        before = own.base_times[starts] - own.base_times[np.maximum(starts - 1, 0)]
-    return np.where(place == 0, first, before)
+        before = s.base_times[starts] - s.base_times[np.maximum(starts - 1, 0)]
+    return np.where(offset == 0, first, before)
 
 
 def forecast(s: Sequences, horizon: int = 1, channels: Sequence[str] | None = None) -> Sequences:
@@ -253,7 +253,7 @@ def forecast_windows(
     ends = [
         _ends(s, row, horizon, window, whole("stride", stride, at_least=1), least, between) for row in range(len(s))
     ]
-    parent = np.repeat(np.arange(len(s)), [len(own) for own in ends])
+    parent = np.repeat(np.arange(len(s)), [len(parents) for parents in ends])
     if not len(parent):
         raise SettingError(
             f"{named('horizon', horizon)} needs a series of more than {counted(horizon, 'step')}, but the longest has "
@@ -265,14 +265,14 @@ def forecast_windows(
     future = (s.starts[parent] + end)[:, None] + np.arange(horizon)
     values = s.base_values[future][..., at].reshape(len(parent), -1)
     names = tuple(f"{name}+{ahead}" for ahead in range(1, horizon + 1) for name in chosen)
-    own = replace(s, target=None)[parent]
-    ids = [f"{name}[{low}:{high}]" for name, low, high in zip(own.ids, start.tolist(), end.tolist(), strict=True)]
-    lead = None if own.lead is None else np.where(start == 0, own.lead, 0.0)
-    static = None if own.static is None else filled_future(own.static, own.static_names, s, future)
+    parents = replace(s, target=None)[parent]
+    ids = [f"{name}[{low}:{high}]" for name, low, high in zip(parents.ids, start.tolist(), end.tolist(), strict=True)]
+    lead = None if parents.lead is None else np.where(start == 0, parents.lead, 0.0)
+    static = None if parents.static is None else filled_future(parents.static, parents.static_names, s, future)
     gone = len(s) - len(np.unique(parent))
     note = f"forecast: {counted(gone, 'series')} too short for {counted(horizon, 'step')} ahead left out."
     return replace(
-        own,
+        parents,
         starts=s.starts[parent] + start,
         lengths=end - start,
         ids=np.array(ids),
@@ -306,14 +306,14 @@ def _ends(
 ) -> NDArray[np.int64]:
     """Numbers of steps after which the windows of a series end."""
     length = int(s.lengths[row])
-    own = s[row].times
+    times = s[row].times
     # At least half of what is known is left for targets: of a part by time, that is what comes before its end.
-    known = length if between is None else int((own < between[1]).sum())
-    fewest = max(1, min(window, (known - horizon) // 2)) if least is None else least
+    before_end = length if between is None else int((times < between[1]).sum())
+    fewest = max(1, min(window, (before_end - horizon) // 2)) if least is None else least
     ends = np.arange(length - horizon, fewest - 1, -stride)[::-1]
     if between is None:
         return ends
-    inside = (own[ends] >= between[0]) & (own[ends + horizon - 1] < between[1])
+    inside = (times[ends] >= between[0]) & (times[ends + horizon - 1] < between[1])
     return ends[inside]
 
 

@@ -61,18 +61,18 @@ class CRunner:
     def __init__(
         self, folder: Path, compiler: str | None = None, flags: Sequence[str] = (), *, name: str = DEFAULT_NAME
     ):
-        found = compiler or next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
-        if found is None:
+        program = compiler or next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
+        if program is None:
             raise ValueError(
                 "no C compiler was found (cc, gcc, clang): install one, for example with `apt install gcc`."
             )
         source = folder / f"{name}.c"
-        with tempfile.TemporaryDirectory() as place:
-            library = Path(place) / "model.so"
-            command = [found, "-std=c99", "-O2", *flags, "-fPIC", "-shared", "-o", library, source, "-lm"]
+        with tempfile.TemporaryDirectory() as temporary:
+            library = Path(temporary) / "model.so"
+            command = [program, "-std=c99", "-O2", *flags, "-fPIC", "-shared", "-o", library, source, "-lm"]
             done = subprocess.run([*map(str, command)], capture_output=True, text=True)
             if done.returncode:
-                raise ValueError(f"{found} cannot compile {source}:\n{done.stderr}")
+                raise ValueError(f"{program} cannot compile {source}:\n{done.stderr}")
             loaded = ctypes.CDLL(str(library))
         self._init, self._step = getattr(loaded, f"{name}_init"), getattr(loaded, f"{name}_step")
         self._step.argtypes = [*[ctypes.c_void_p] * 3, ctypes.c_float, ctypes.c_void_p]
@@ -81,12 +81,12 @@ class CRunner:
         """Returns the predictions `(B, T, K)` after each step."""
         batch, steps, _ = series.x.shape
         state = (ctypes.c_float * sum(graph.states))()
-        x, seen = np.ascontiguousarray(series.x), np.ascontiguousarray(series.observed, np.uint8)
+        x, observed = np.ascontiguousarray(series.x), np.ascontiguousarray(series.observed, np.uint8)
         y = np.zeros((batch, steps, graph.outputs), np.float32)
         for b in range(batch):
             self._init(state)
             for t in range(steps):
-                places = (array[b, t].ctypes.data for array in (x, seen, y))
+                places = (array[b, t].ctypes.data for array in (x, observed, y))
                 if self._step(state, next(places), next(places), float(series.dt[b, t]), next(places)):
                     raise ValueError(f"series {b}, step {t}: rejected by the exported model.")
         return y
@@ -225,10 +225,10 @@ class CModel:
             return ""
         lines, which, count = [], "0", "0"
         for name, texts in codes.items():
-            place = channels.index(name)
-            lines.append(table("    static const char *const", f"texts{place}", map(string, texts)))
-            which = f"input == {place} ? texts{place} : {which}"
-            count = f"input == {place} ? {len(texts)} : {count}"
+            channel = channels.index(name)
+            lines.append(table("    static const char *const", f"texts{channel}", map(string, texts)))
+            which = f"input == {channel} ? texts{channel} : {which}"
+            count = f"input == {channel} ? {len(texts)} : {count}"
         return _CODE.format(name=self.name, texts="\n".join(lines), all=which, count=count)
 
 

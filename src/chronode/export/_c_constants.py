@@ -108,25 +108,25 @@ class Constants:
 
     def values(self) -> list[NDArray[Any]]:
         """Returns the parameters as the generated code reads them."""
-        known = {i: one.as_float() for i, one in self.rounded.items()}
-        known |= {i: np.float32(unit) * values.astype(np.float32) for i, (values, unit) in self.short.items()}
-        return [known[i].astype(own.dtype) if i in known else own for i, own in enumerate(self.given)]
+        replaced = {i: one.as_float() for i, one in self.rounded.items()}
+        replaced |= {i: np.float32(unit) * values.astype(np.float32) for i, (values, unit) in self.short.items()}
+        return [replaced[i].astype(tensor.dtype) if i in replaced else tensor for i, tensor in enumerate(self.given)]
 
     def element(self, view: View, indices: Sequence[str]) -> str:
         """Returns an element of a parameter within a loop over `indices`."""
-        index, place = view.node.detail, affine(list(indices), view.strides, view.offset)
-        known = self.rounded.get(index)
+        index, position = view.node.detail, affine(list(indices), view.strides, view.offset)
+        small = self.rounded.get(index)
         if index in self.short:
             values, unit = self.short[index]
-            return f"{number(unit)} * (float){self._define(('h', index), 'short', f'p{index}', 2, values)}[{place}]"
-        if known is None:
-            return f"{self._floats(('p', index), f'p{index}', self.tensors[index])}[{place}]"
-        row = _row_strides(known, view)
+            return f"{number(unit)} * (float){self._define(('h', index), 'short', f'p{index}', 2, values)}[{position}]"
+        if small is None:
+            return f"{self._floats(('p', index), f'p{index}', self.tensors[index])}[{position}]"
+        row = _row_strides(small, view)
         assert row is not None
-        name = self._chars(("q", index), f"p{index}", known.values)
-        scales = self._shorts(("s", index), f"p{index}_scale", known.scales)
+        name = self._chars(("q", index), f"p{index}", small.values)
+        scales = self._shorts(("s", index), f"p{index}_scale", small.scales)
         scale = f"(float){scales}[{affine(list(indices), *row)}]"
-        return f"{number(known.unit)} * {scale} * (float){name}[{place}]"
+        return f"{number(small.unit)} * {scale} * (float){name}[{position}]"
 
     def bias(self, view: View | None, in_int8: bool) -> str:
         """Returns the bias of a product, if any, as one or two arguments of the multiplication function."""
@@ -146,13 +146,13 @@ class Constants:
     def matrix(self, view: View) -> str:
         """Returns a matrix (k, n) of a product as the first arguments of the multiplication function."""
         index, turned = view.node.detail, view.permuted([1, 0])
-        known, name = self.rounded.get(index), f"w{len(self._known)}"
-        if known is None:
+        small, name = self.rounded.get(index), f"w{len(self._known)}"
+        if small is None:
             return self._floats((view.key, "w"), name, taken(self.tensors[index], turned))
-        values = self._chars((view.key, "w"), name, taken(known.values, turned))
-        rows = taken(known.rows(), turned)[:, 0]
-        scales = self._shorts((view.key, "s"), f"{values}_scale", known.scales[rows])
-        return f"{values}, {scales}, {number(known.unit)}"
+        values = self._chars((view.key, "w"), name, taken(small.values, turned))
+        rows = taken(small.rows(), turned)[:, 0]
+        scales = self._shorts((view.key, "s"), f"{values}_scale", small.scales[rows])
+        return f"{values}, {scales}, {number(small.unit)}"
 
     def is_rounded(self, view: View) -> bool:
         """Returns whether a matrix is stored in 8 bits."""
@@ -182,16 +182,16 @@ def decisive_parameters(nodes: Sequence[Node]) -> set[int]:
     and maxima: a small change of one may change which element is chosen. Weights of a product are not among them.
     """
     pending = [arg.node for node in nodes if node.op in _DECISIONS for arg in node.args]
-    found, seen = set(), set[Node]()
+    parameters, visited = set(), set[Node]()
     while pending:
         node = pending.pop()
-        if node not in seen:
-            seen.add(node)
+        if node not in visited:
+            visited.add(node)
             if node.op == "param":
-                found.add(node.detail)
+                parameters.add(node.detail)
             elif node.op != "product":
                 pending += [arg.node for arg in node.args]
-    return found
+    return parameters
 
 
 def positions(view: View) -> NDArray[np.int64]:
@@ -217,11 +217,11 @@ def _row_axes(tensors: Sequence[NDArray[Any]], nodes: Sequence[Node]) -> dict[in
     uses: dict[int, list[View]] = {}
     products: dict[int, list[View]] = {}
     for node in nodes:
-        for place, arg in enumerate(node.args):
+        for index_of_argument, arg in enumerate(node.args):
             if arg.node.op == "param" and arg.node.kind == "float":
-                is_matrix = node.op == "product" and place == 1
+                is_matrix = node.op == "product" and index_of_argument == 1
                 (products if is_matrix else uses).setdefault(arg.node.detail, []).append(arg)
-    found = {}
+    axes = {}
     biases = {arg.node.detail for node in nodes for arg in _bias(node)}
     for index in {*uses, *products} - biases:
         tensor = tensors[index]
@@ -233,27 +233,27 @@ def _row_axes(tensors: Sequence[NDArray[Any]], nodes: Sequence[Node]) -> dict[in
             rows = [taken(trial.rows(), view) for view in products.get(index, [])]
             constant = all((row == row[:1]).all() for row in rows)
             if constant and all(_row_strides(trial, view) is not None for view in uses.get(index, [])):
-                found[index] = axis
+                axes[index] = axis
                 break
-    return found
+    return axes
 
 
 def _vectors(
     tensors: Sequence[NDArray[Any]], nodes: Sequence[Node], matrices: Collection[int], exact: Collection[int]
 ) -> set[int]:
     """Returns the vectors to store in 16 bits: biases of rounded matrices, and others that lose little."""
-    found = set()
+    vectors = set()
     for node in nodes:
-        for place, arg in enumerate(node.args):
+        for index_of_argument, arg in enumerate(node.args):
             index = arg.node.detail
             if arg.node.op != "param" or arg.node.kind != "float" or index in matrices or index in exact:
                 continue
             if node.op == "product":
-                if place == 2 and node.args[1].node.detail in matrices:
-                    found.add(index)
+                if index_of_argument == 2 and node.args[1].node.detail in matrices:
+                    vectors.add(index)
             elif tensors[index].size >= _SHORTEST and _loses_little(tensors[index]):
-                found.add(index)
-    return found
+                vectors.add(index)
+    return vectors
 
 
 def _loses_little(tensor: NDArray[Any]) -> bool:
@@ -269,9 +269,9 @@ def _shortened(tensor: NDArray[Any]) -> tuple[NDArray[np.int16], float]:
     return np.clip(np.rint(tensor / np.float32(unit)), -_LARGEST_SHORT, _LARGEST_SHORT).astype(np.int16), unit
 
 
-def _row_strides(known: Rounded, view: View) -> tuple[tuple[int, ...], int] | None:
+def _row_strides(small: Rounded, view: View) -> tuple[tuple[int, ...], int] | None:
     """Returns strides and offset of a view over the rows of a parameter; None if they are not regular."""
-    rows = taken(known.rows(), view)
+    rows = taken(small.rows(), view)
     first = int(rows.reshape(-1)[0])
     seconds = [np.take(rows, min(1, size - 1), axis=axis) for axis, size in enumerate(rows.shape)]
     strides = tuple(int(second.reshape(-1)[0]) - first for second in seconds)

@@ -98,12 +98,12 @@ class StepWriter:
         lines = []
         last = len(self.program.stages) - 1
         for node in sorted(self.program.stored, key=lambda node: node.number):
-            place = self.scratch.place(node.size, self.program.lives[node])
+            offset = self.scratch.place(node.size, self.program.lives[node])
             self.names[node] = f"n{node.number}"
-            lines.append(f"    float *const n{node.number} = work + {place};")
+            lines.append(f"    float *const n{node.number} = work + {offset};")
         for i, size in self.next.items():
-            place = self.scratch.place(size, (self._first_store(i), last + 1))
-            lines.append(f"    float *const next{i} = work + {place};")
+            offset = self.scratch.place(size, (self._first_store(i), last + 1))
+            lines.append(f"    float *const next{i} = work + {offset};")
         for stage in self.program.stages:
             for loop in stage.loops:
                 lines.append(LoopWriter(loop, self.scheduler, self.names.__getitem__, self.constants.element).text())
@@ -130,20 +130,20 @@ class StepWriter:
         if node.op != "gather":
             raise ValueError(f"this model cannot be exported to C: its step uses {node.op}.")
         a, index = node.args
-        place = f"{self.constants.indices(index)}[i]"
+        position = f"{self.constants.indices(index)}[i]"
         step = "" if a.strides[-1] == 1 else f"{a.strides[-1]} * "
         if len(a.shape) > 1:
             raise ValueError("this model cannot be exported to C: its step selects elements of a matrix.")
-        return f"for (int i = 0; i < {node.shape[-1]}; ++i) {{ {self.names[node]}[i] = ({source})[{step}{place}]; }}"
+        return f"for (int i = 0; i < {node.shape[-1]}; ++i) {{ {self.names[node]}[i] = ({source})[{step}{position}]; }}"
 
     def _at(self, view: View) -> str:
         name = self.names[view.node]
         return f"{name} + {view.offset}" if view.offset else name
 
     def _count(self, counts: dict[str, int]) -> None:
-        found = Counter(counts)
-        self.costs.multiply_adds += found["mul"]
-        self.costs.calls += sum(found[op] for op in _FUNCTIONS)
+        counter = Counter(counts)
+        self.costs.multiply_adds += counter["mul"]
+        self.costs.calls += sum(counter[op] for op in _FUNCTIONS)
 
     # ---- whether a part of the state can be written over while the step still runs -----------------------
 
@@ -154,10 +154,10 @@ class StepWriter:
         first = min(time for time, _ in stores)
         for time, work in events:
             views = reads(work, self.scheduler) if isinstance(work, Loop) else list(work.args)
-            own = [view for view in views if view.node.op == "input" and view.node.detail == f"state{i}"]
-            if not own or time < first:
+            reads_of_state = [view for view in views if view.node.op == "input" and view.node.detail == f"state{i}"]
+            if not reads_of_state or time < first:
                 continue
-            if time > first or not isinstance(work, Loop) or not self._element_by_element(work, own, i):
+            if time > first or not isinstance(work, Loop) or not self._element_by_element(work, reads_of_state, i):
                 return False
         return True
 

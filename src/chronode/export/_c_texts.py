@@ -36,18 +36,18 @@ check:
 def texts(math: str) -> dict[str, str]:
     """Returns the functions for `math`, "library" (math.h) or "builtin", by name."""
     sources = [(files("chronode.export") / f"{name}.c").read_text() for name in (math, "shared")]
-    return {found[1]: found[0] for source in sources for found in _FUNCTION.finditer(source)}
+    return {function[1]: function[0] for source in sources for function in _FUNCTION.finditer(source)}
 
 
 def functions(code: str, math: str) -> str:
     """Returns the functions that `code` calls, each after the functions that it calls itself."""
-    known, needed = texts(math), {}
+    available, needed = texts(math), {}
 
     def need(text: str) -> None:
         for name in dict.fromkeys(_CALLS.findall(text)):
-            if name in known and name not in needed:
-                need(known[name].replace(f"{name}(", "", 1))
-                needed[name] = known[name]
+            if name in available and name not in needed:
+                need(available[name].replace(f"{name}(", "", 1))
+                needed[name] = available[name]
 
     need(code)
     return "\n".join(needed.values())
@@ -158,7 +158,7 @@ def _codes(name: str, deployment: Deployment) -> str:
     """Returns the declaration of the function that looks up codes, if there are any."""
     if not deployment.codes:
         return ""
-    places = ", ".join(f"{deployment.channels.index(own)} ({comment(own)})" for own in deployment.codes)
+    places = ", ".join(f"{deployment.channels.index(channel)} ({comment(channel)})" for channel in deployment.codes)
     return f"""
 /* Returns the value of an input for a text of the training data; -1 for any other text, which is a missing value.
  *
@@ -242,8 +242,8 @@ def _refusals(name: str, graph: Graph) -> str:
     upper = name.upper()
     tries = [("0.0f, -1.0f", f"{upper}_INVALID"), ("1.0f / zero, 0.0f", f"{upper}_INVALID")]
     cases = [(0, value, code) for value, code in tries]
-    for place, most in enumerate(graph.deployment.no_logarithm):
-        cases += [(place, f"{number(most)}, 0.0f", f"{upper}_NO_LOGARITHM")] if most > -np.inf else []
+    for channel, most in enumerate(graph.deployment.no_logarithm):
+        cases += [(channel, f"{number(most)}, 0.0f", f"{upper}_NO_LOGARITHM")] if most > -np.inf else []
     lines = "\n".join(f"    failures += accepts(state, {i}, {value}, {code});" for i, value, code in cases)
     return f"""
 static int accepts(const {name}_state *state, int place, float value, float dt, int code)

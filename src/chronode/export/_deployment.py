@@ -128,8 +128,8 @@ class Deployment:
     def no_logarithm(self) -> tuple[float, ...]:
         """The largest value of each channel that has no logarithm; -inf for channels that are used as they are."""
         shapes = () if self.scaler is None else self.scaler.shapes
-        found = (-math.inf if shape.offset is None else -shape.offset for shape in shapes)
-        return tuple(found) or (-math.inf,) * len(self.channels)
+        bounds = (-math.inf if shape.offset is None else -shape.offset for shape in shapes)
+        return tuple(bounds) or (-math.inf,) * len(self.channels)
 
 
 def _origin(trained: Trained) -> dict[str, str]:
@@ -149,9 +149,9 @@ def exportable(model: SequenceModel) -> SequenceModel:
     """Returns a copy in float32 on the CPU and in evaluation mode; raises ValueError if it cannot be exported."""
     check("export c", model)
     remake_weights(model.layer.all_cells())
-    made = copy.deepcopy(model).float().cpu().eval()
-    made.start = copy.deepcopy(model.start)  # which stays float64
-    return made
+    prepared = copy.deepcopy(model).float().cpu().eval()
+    prepared.start = copy.deepcopy(model.start)  # which stays float64
+    return prepared
 
 
 class Series(NamedTuple):

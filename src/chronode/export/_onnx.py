@@ -85,16 +85,16 @@ def sequence_model(graph: Graph, opset: int = LOWEST_OPSET) -> Any:
     batch = writer.node("Shape", "x", start=0, end=1)
     steps = writer.node("Squeeze", writer.node("Shape", "x", start=1, end=2), writer.sizes(0))
     zero, one = (writer.constant(np.array(number, np.int64)) for number in (0, 1))
-    place = writer.node("Unsqueeze", writer.node("Range", zero, steps, one), writer.sizes(0))
+    position = writer.node("Unsqueeze", writer.node("Range", zero, steps, one), writer.sizes(0))
     ends = writer.node("Unsqueeze", "lengths", writer.sizes(1))
-    valid = writer.node("Less", place, ends)
+    valid = writer.node("Less", position, ends)
     *states, last, y = _scan(writer, first, batch, _observed_row(writer, axis=2), "dt", valid, "all", outputs=True)
     if graph.window:
         # The windows that end at each step are the rows of one batch.
         windows = writer.node("Reshape", y, writer.sizes(-1, graph.states[0]))
         shape = writer.node("Concat", writer.node("Shape", valid), writer.sizes(graph.outputs), axis=0)
         forecasts = writer.node("Reshape", _forecasts(writer, graph, windows), shape)
-        is_last = writer.node("Equal", place, writer.node("Sub", ends, one))
+        is_last = writer.node("Equal", position, writer.node("Sub", ends, one))
         y, at_end = (
             writer.node("Where", writer.node("Unsqueeze", mask, writer.sizes(2)), forecasts, writer.number(0.0))
             for mask in (valid, is_last)
@@ -131,14 +131,14 @@ def _forecasts(writer: OnnxWriter, graph: Graph, windows: str) -> str:
     """Returns the forecasts `(N, K)` from windows `(N, S)`."""
     steps, size, network = graph.window, graph.inputs, graph.parts["network"]
     bounds = np.cumsum([0, steps * size, steps * size, steps, steps, 1]).tolist()
-    values, seen, gaps, _, count = (_columns(writer, windows, *ends) for ends in pairwise(bounds))
+    values, flags, gaps, _, count = (_columns(writer, windows, *ends) for ends in pairwise(bounds))
     (measured,) = _emit(writer, graph.parts["measure"], windows, count)
     first = writer.node("Sub", writer.number(float(steps)), count)
-    place = writer.constant(np.arange(steps, dtype=np.float32)[None])
-    valid, later = (writer.node(op, place, first) for op in ("GreaterOrEqual", "Greater"))
+    position = writer.constant(np.arange(steps, dtype=np.float32)[None])
+    valid, later = (writer.node(op, position, first) for op in ("GreaterOrEqual", "Greater"))
     gaps = writer.node("Where", later, gaps, writer.number(0.0))
     view = writer.node("Unsqueeze", _columns(writer, measured, 0, network.cell.input_size - 2 * size), writer.sizes(1))
-    rows = [writer.node("Reshape", part, writer.sizes(-1, steps, size)) for part in (values, seen)]
+    rows = [writer.node("Reshape", part, writer.sizes(-1, steps, size)) for part in (values, flags)]
     rows.append(writer.node("Expand", view, writer.sizes(1, steps, 1)))
     batch = writer.node("Shape", windows, start=0, end=1)
     *_, y = _scan(writer, network, batch, writer.node("Concat", *rows, axis=2), gaps, valid, "window", outputs=False)
@@ -181,11 +181,11 @@ def _scan(
         writer.node("Expand", writer.constant(start), writer.node("Concat", batch, writer.sizes(len(start)), axis=0))
         for start in (*part.initial_state, np.zeros(part.outputs, np.float32))
     ]
-    found = [f"after_{name}{i}" for i in range(len(results))]
+    names = [f"after_{name}{i}" for i in range(len(results))]
     axes = {"scan_output_axes": [1]} if outputs else {}
     along: dict[str, Any] = {"num_scan_inputs": 3, "scan_input_axes": [1] * 3, **axes}
-    writer.nodes.append(helper.make_node("Scan", [*begin, rows, gaps, valid], found, body=body, **along))
-    return found
+    writer.nodes.append(helper.make_node("Scan", [*begin, rows, gaps, valid], names, body=body, **along))
+    return names
 
 
 def _refused(writer: OnnxWriter, graph: Graph) -> str:
@@ -239,9 +239,9 @@ def _model(graph: Graph, name: str, writer: OnnxWriter, inputs: list[Any], outpu
         raise ValueError(
             f"opset {opset} needs a newer onnx; onnx {onnx.__version__} has {newest}: pip install -U onnx."
         )
-    made = helper.make_graph(writer.nodes, name, inputs, outputs, writer.initializers)
+    content = helper.make_graph(writer.nodes, name, inputs, outputs, writer.initializers)
     opsets = [helper.make_opsetid("", opset)]
-    model = helper.make_model(made, opset_imports=opsets, producer_name="chronode", producer_version=__version__)
+    model = helper.make_model(content, opset_imports=opsets, producer_name="chronode", producer_version=__version__)
     model.ir_version = helper.find_min_ir_version_for(opsets)
     helper.set_model_props(model, {key: json.dumps(value) for key, value in graph.facts().items()})
     onnx.checker.check_model(model, full_check=True)

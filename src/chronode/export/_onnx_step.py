@@ -116,33 +116,33 @@ class StepEmitter:
 
     def _product(self, a: View, matrix: View, bias: View | None = None) -> str:
         weights = self.writer.constant(taken(self.tensors[matrix.node.detail], matrix))
-        made = self.writer.node("MatMul", self._full(a), weights)
-        return made if bias is None else self.writer.node("Add", made, self._operand(bias))
+        product = self.writer.node("MatMul", self._full(a), weights)
+        return product if bias is None else self.writer.node("Add", product, self._operand(bias))
 
     def _pointwise(self, node: Node) -> str:
         write, args = self.writer.node, [self._operand(arg) for arg in node.args]
         if node.op in OPERATORS:
-            made = write(OPERATORS[node.op], *args)
+            result = write(OPERATORS[node.op], *args)
         elif node.op == "ne":
-            made = write("Not", write("Equal", *args))
+            result = write("Not", write("Equal", *args))
         elif node.op == "rsqrt":
-            made = write("Reciprocal", write("Sqrt", *args))
+            result = write("Reciprocal", write("Sqrt", *args))
         elif node.op == "expm1":  # tanh(x/2) (eˣ + 1), which does not lose digits near 0
             half = write("Tanh", write("Mul", *args, self.writer.number(0.5)))
-            made = write("Mul", half, write("Add", write("Exp", *args), self.writer.number(1.0)))
+            result = write("Mul", half, write("Add", write("Exp", *args), self.writer.number(1.0)))
         elif node.op == "log1p":  # log(u) x / (u - 1) with u = 1 + x rounded
             one = self.writer.number(1.0)
             u = write("Add", *args, one)
             exact = write("Mul", write("Log", u), write("Div", *args, write("Sub", u, one)))
-            made = write("Where", write("Equal", u, one), *args, exact)
+            result = write("Where", write("Equal", u, one), *args, exact)
         elif node.op == "remainder":  # fmod is exact; the remainder has the sign of the divisor
             rest, zero = write("Mod", *args, fmod=1), self.writer.number(0.0)
             opposite = write("Less", write("Mul", rest, args[1]), zero)
-            made = write("Where", opposite, write("Add", rest, args[1]), rest)
+            result = write("Where", opposite, write("Add", rest, args[1]), rest)
         else:
             raise ValueError(f"this model cannot be exported to ONNX: its step uses {node.op}.")
         wide = [any(_wide(arg)[axis] for arg in node.args) for axis in range(len(node.shape))]
-        return made if all(wide) else write("Expand", made, self.writer.sizes(1, *node.shape))
+        return result if all(wide) else write("Expand", result, self.writer.sizes(1, *node.shape))
 
     # ---- views -----------------------------------------------------------------------------------------
 
@@ -172,14 +172,14 @@ class StepEmitter:
 
     def _full(self, view: View) -> str:
         """Returns a view in its full shape, with the batch axis."""
-        made = self._operand(view)
+        value = self._operand(view)
         if view.node in self.batched:
             if all(_wide(view)):
-                return made
-            return self.writer.node("Expand", made, self.writer.sizes(1, *view.shape))
+                return value
+            return self.writer.node("Expand", value, self.writer.sizes(1, *view.shape))
         batch = self.writer.node("Shape", self.inputs["dt"], start=0, end=1)
         shape = self.writer.node("Concat", batch, self.writer.sizes(*view.shape), axis=0)
-        return self.writer.node("Expand", made, shape)
+        return self.writer.node("Expand", value, shape)
 
 
 def _wide(view: View) -> list[bool]:

@@ -104,8 +104,8 @@ class _Sequence(nn.Module):
 
     def forward(self, x: Tensor, observed: Tensor, dt: Tensor, lengths: Tensor) -> Results:
         """Runs the series."""
-        seen = observed.to(x.dtype)
-        rows = torch.cat([torch.where(observed, x, torch.zeros_like(x)), seen], dim=-1).transpose(0, 1)
+        flags = observed.to(x.dtype)
+        rows = torch.cat([torch.where(observed, x, torch.zeros_like(x)), flags], dim=-1).transpose(0, 1)
         valid = (torch.arange(x.shape[1], device=x.device)[:, None] < lengths).unsqueeze(-1)
         outputs, last, state = self.step.over_time(rows, dt.transpose(0, 1).unsqueeze(-1), valid)
         return outputs.transpose(0, 1), last, state
@@ -135,8 +135,8 @@ class _Windows(nn.Module):
         values, flags, gaps, _, count = window.split([size * channels] * 2 + [size] * 2 + [1], dim=1)
         nothing = torch.zeros_like(count)
         measured = self.measure(window, nothing)[0]
-        place, first = torch.arange(size, device=window.device).to(window.dtype), size - count
-        valid, gaps = place >= first, torch.where(place > first, gaps, torch.zeros_like(gaps))
+        position, first = torch.arange(size, device=window.device).to(window.dtype), size - count
+        valid, gaps = position >= first, torch.where(position > first, gaps, torch.zeros_like(gaps))
         view = measured[:, : self.network.inputs - 2 * channels].unsqueeze(1).expand(-1, size, -1)
         rows = torch.cat([part.reshape(-1, size, channels) for part in (values, flags)] + [view], dim=-1)
         _, y, _ = self.network.over_time(rows.transpose(0, 1), gaps.T.unsqueeze(-1), valid.T.unsqueeze(-1))
@@ -197,21 +197,21 @@ class _Part(nn.Module):
 
 def _any_batch(part: Part) -> fx.GraphModule:
     """Returns the traced step for any number of rows: where it names the number that it was traced with, that of x."""
-    traced, made = part.traced, fx.Graph()
+    traced, graph = part.traced, fx.Graph()
     copies: dict[fx.Node, fx.Node] = {}
     nodes = list(traced.joint.graph.nodes)
     for i, node in enumerate(node for node in nodes if node.op == "placeholder"):
-        copies[node] = made.placeholder(f"value{i}")
-    rows = made.call_function(torch.ops.aten.sym_size.int, (next(iter(copies.values())), 0))
+        copies[node] = graph.placeholder(f"value{i}")
+    rows = graph.call_function(torch.ops.aten.sym_size.int, (next(iter(copies.values())), 0))
 
     def with_rows(arg: Any) -> Any:
         return [rows if size == traced.batch else size for size in arg] if isinstance(arg, (list, tuple)) else arg
 
     for node in nodes:
         if node.op == "output":
-            made.output(fx.node.map_arg(list(node.args[0]), copies.__getitem__))
+            graph.output(fx.node.map_arg(list(node.args[0]), copies.__getitem__))
         elif node.op != "placeholder":
-            copies[node] = made.node_copy(node, copies.__getitem__)
+            copies[node] = graph.node_copy(node, copies.__getitem__)
             if node.op == "call_function" and operator(node) in _SHAPED:
                 copies[node].args = tuple(map(with_rows, copies[node].args))
-    return fx.GraphModule(traced.joint, made)
+    return fx.GraphModule(traced.joint, graph)

@@ -32,8 +32,8 @@ def irregular(deployment: Deployment, batch: int, steps: int, seed: int = 0) -> 
     missing = 0.3 if deployment.missing else 0.0
     dt = deployment.gap * rng.exponential(size=(batch, steps))
     dt[:, 0] = 0.0
-    seen = rng.random(values.shape) >= missing
-    return Series(values.astype(np.float32), seen, dt.astype(np.float32))
+    observed = rng.random(values.shape) >= missing
+    return Series(values.astype(np.float32), observed, dt.astype(np.float32))
 
 
 def predictions(deployment: Deployment, series: Series, *, double: bool = False) -> NDArray[Any]:
@@ -76,9 +76,9 @@ def _window_outputs(model: SequenceModel, window: int, x: torch.Tensor, times: d
     outputs = []
     for end in range(1, x.shape[1] + 1):
         part = slice(max(0, end - window), end)
-        own = {name: values[:, part].clone() for name, values in times.items()}
-        own["dt"][:, 0] = 0  # a window begins at its first step
-        outputs.append(model(x[:, part], **own))
+        arguments = {name: values[:, part].clone() for name, values in times.items()}
+        arguments["dt"][:, 0] = 0  # a window begins at its first step
+        outputs.append(model(x[:, part], **arguments))
     return torch.stack(outputs, dim=1)
 
 
@@ -97,9 +97,9 @@ def tolerances(deployment: Deployment) -> NDArray[np.float64]:
     if target is None or not target.targets:
         return np.full(len(deployment.outputs), 1e-5)
     scale = np.array(target.target_std)
-    for place, shape in enumerate(target.target_shapes):
+    for output, shape in enumerate(target.target_shapes):
         if shape.offset is not None:  # an exponential multiplies errors by its value
-            scale[place] *= np.exp(target.target_mean[place] + 3 * target.target_std[place])
+            scale[output] *= np.exp(target.target_mean[output] + 3 * target.target_std[output])
     return 1e-5 * scale
 
 

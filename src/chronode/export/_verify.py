@@ -48,7 +48,7 @@ class Verification:
         """The result in one line, and one for the metrics."""
         same = "" if self.same_class is None else f"; same class in {100 * self.same_class:.4g}% of them"
         line = f"largest difference {self.difference:.3g} in {self.count:,} predictions ({self.series:,} series){same}"
-        metrics = [f"{name} {own:.4g} (chronode {other:.4g})" for name, (own, other) in self.metrics.items()]
+        metrics = [f"{name} {exported:.4g} (chronode {other:.4g})" for name, (exported, other) in self.metrics.items()]
         return f"{line}\n{', '.join(metrics)}" if metrics else line
 
 
@@ -62,35 +62,35 @@ def verify(graph: Graph, runner: Runner, trained: Trained, source: str) -> Verif
     # The windows that end at all steps are run.
     for batch in evaluation_batches(raw, _MOST_STEPS // max(1, graph.deployment.window)):
         x = batch.x.float().numpy()
-        seen = np.ones(x.shape, bool) if batch.observed is None else batch.observed.numpy()
+        observed = np.ones(x.shape, bool) if batch.observed is None else batch.observed.numpy()
         dt = np.ones(x.shape[:2], np.float32) if batch.dt is None else batch.dt.float().numpy()
-        found = runner.run(graph, Series(x, seen, dt))
-        for place, (row, length) in enumerate(zip(batch.rows.tolist(), batch.lengths.tolist(), strict=True)):
-            own = found[place, :length] if per_step else found[place, length - 1 : length]
+        outputs = runner.run(graph, Series(x, observed, dt))
+        for index, (row, length) in enumerate(zip(batch.rows.tolist(), batch.lengths.tolist(), strict=True)):
+            predicted = outputs[index, :length] if per_step else outputs[index, length - 1 : length]
             wanted = np.atleast_2d(expected[row])
-            away = float(np.abs(own - wanted).max())
+            away = float(np.abs(predicted - wanted).max())
             worst = max(worst, away if away == away else np.inf)
-            count += len(own)
-            same += int((own.argmax(-1) == wanted.argmax(-1)).sum())
-            _measure(own_scores, own, batch, place)
-            _measure(scores, wanted, batch, place)
+            count += len(predicted)
+            same += int((predicted.argmax(-1) == wanted.argmax(-1)).sum())
+            _measure(own_scores, predicted, batch, index)
+            _measure(scores, wanted, batch, index)
     pairs = {} if raw.target is None else {n: (own_scores.compute()[n], v) for n, v in scores.compute().items()}
     return Verification(worst, count, len(raw), same / count if graph.deployment.classes else None, pairs)
 
 
-def _measure(scores: Scores, predictions: NDArray[np.float32], batch: Batch, place: int) -> None:
+def _measure(scores: Scores, predictions: NDArray[np.float32], batch: Batch, index: int) -> None:
     """Adds the predictions of a series to metrics, where targets are known."""
     if batch.target is None:
         return
-    output, target = torch.from_numpy(predictions), batch.target[place]
+    output, target = torch.from_numpy(predictions), batch.target[index]
     if target.dtype == torch.int64:
         target = target.reshape(-1)[: len(output)]
-        known = target >= 0
+        has_target = target >= 0
         output = output.clamp(min=1e-30).log()
     else:
         target = target.reshape(-1, output.shape[1])[: len(output)].double()
-        known, output = ~target.isnan().all(-1), output.double()
-    scores.update(output[known], target[known])
+        has_target, output = ~target.isnan().all(-1), output.double()
+    scores.update(output[has_target], target[has_target])
 
 
 def _series(trained: Trained, source: str) -> tuple[Sequences, Sequences]:

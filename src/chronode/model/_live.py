@@ -125,9 +125,9 @@ class LiveModel:
         if "observed" in times:
             arguments["observed"] = flags.view(-1, window.steps, channels)[row, at] > 0
         output = self._model(values.view(-1, window.steps, channels)[row, at], **arguments)
-        found = output.new_zeros(batch, steps, output.shape[-1])
-        found[inside] = output
-        return found, (after[None],)
+        outputs = output.new_zeros(batch, steps, output.shape[-1])
+        outputs[inside] = output
+        return outputs, (after[None],)
 
 
 # ---- forecasts from windows ---------------------------------------------------------------------------------
@@ -182,16 +182,16 @@ class Measure(Cell):
         """Measures a window."""
         steps, channels = self.window.steps, self.window.channels
         values, observed, gaps, ages, count = x.split(self.window.sizes, dim=-1)
-        place = self.get_buffer("place")
-        inside, later = place >= steps - count, place > steps - count
-        seen = (observed.reshape(-1, steps, channels) > 0) & inside[..., None]
+        position = self.get_buffer("place")
+        inside, later = position >= steps - count, position > steps - count
+        is_observed = (observed.reshape(-1, steps, channels) > 0) & inside[..., None]
         values = self.units.values(values.reshape(-1, steps, channels))
-        level, scale = self.relative.measure(values, seen)
+        level, scale = self.relative.measure(values, is_observed)
         if self.start is None:
             return torch.cat([level, scale], dim=-1), ()
         gaps = torch.where(later, self.units.gaps(gaps), torch.zeros_like(gaps))
-        view = self.relative.seen_from(values, seen, level, scale)
-        recent = Recent(view, seen, gaps, self.units.gaps(ages), inside, count)
+        view = self.relative.seen_from(values, is_observed, level, scale)
+        recent = Recent(view, is_observed, gaps, self.units.gaps(ages), inside, count)
         assert isinstance(self.start, LinearStart) and isinstance(self.start.features, (Values, Readings))
         started = self.start.of(*self.start.features.of_window(recent, regular=self.regular))
         return torch.cat([level, scale, started], dim=-1), ()
@@ -215,8 +215,8 @@ class Network(Cell):
         """Performs one step."""
         wanted = len(self.relative.channels)
         values, observed, level, scale = x.split([self.channels] * 2 + [wanted] * 2, dim=-1)
-        seen = observed > 0
-        view = self.relative.seen_from(self.units.values(values)[:, None], seen[:, None], level, scale)[:, 0]
+        is_observed = observed > 0
+        view = self.relative.seen_from(self.units.values(values)[:, None], is_observed[:, None], level, scale)[:, 0]
         return self.steps(view, observed, self.units.gaps(dt), state)
 
 

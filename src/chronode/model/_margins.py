@@ -98,12 +98,12 @@ class Margins(nn.Module):
 
     def at(self, levels: Sequence[float]) -> Tensor:
         """Returns margins `(levels, outputs)` of levels from 1 to 99 percent; fractions are interpolated linearly."""
-        table, found = self.get_buffer("table"), []
+        table, margins = self.get_buffer("table"), []
         for level in levels:
-            place = min(max(level - 1, 0), len(LEVELS) - 1)
-            low = min(int(place), len(LEVELS) - 2)
-            found.append(torch.lerp(table[low], table[low + 1], place - low))
-        return torch.stack(found)
+            position = min(max(level - 1, 0), len(LEVELS) - 1)
+            low = min(int(position), len(LEVELS) - 2)
+            margins.append(torch.lerp(table[low], table[low + 1], position - low))
+        return torch.stack(margins)
 
 
 def _table(sizes: Tensor) -> Tensor:
@@ -127,12 +127,12 @@ def _quantiles(residuals: Tensor) -> Tensor:
     count = len(residuals)
     if not count:
         return torch.full((len(LEVELS),), torch.nan, dtype=torch.float64)
-    ordered, found = residuals.sort().values, []
+    ordered, margins = residuals.sort().values, []
     for level in LEVELS:
         rank = math.ceil((count + 1) * level - 1e-9)
         if rank <= count:
-            found.append(float(ordered[rank - 1]))
+            margins.append(float(ordered[rank - 1]))
         else:
             reached = NormalDist().inv_cdf((1 + count / (count + 1)) / 2)
-            found.append(float(ordered[-1]) * NormalDist().inv_cdf((1 + level) / 2) / reached)
-    return torch.tensor(found, dtype=torch.float64)
+            margins.append(float(ordered[-1]) * NormalDist().inv_cdf((1 + level) / 2) / reached)
+    return torch.tensor(margins, dtype=torch.float64)

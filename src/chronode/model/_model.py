@@ -33,10 +33,10 @@ _FEW_NUMBERS = 2**22
 
 def check_symbols(model: SequenceModel, data: Sequences) -> None:
     """Rejects symbols that the model has no vector for."""
-    known = None if model.spec is None else model.spec.symbols
-    if known is not None and count_symbols(data) > max(known, 2):
+    symbols = None if model.spec is None else model.spec.symbols
+    if symbols is not None and count_symbols(data) > max(symbols, 2):
         highest = int(data.base_values.max())
-        raise ValueError(f"the model has {known} symbols, 0 to {known - 1}; these data contain symbol {highest}.")
+        raise ValueError(f"the model has {symbols} symbols, 0 to {symbols - 1}; these data contain symbol {highest}.")
 
 
 LINEAR = f"{LinearStart.name} alone"
@@ -233,8 +233,8 @@ class SequenceModel(nn.Module):
         assert isinstance(self.start, LinearStart)
         like = self.start.get_buffer("bias")
         gaps = like.new_ones(x.shape[:2]) if dt is None else (dt.squeeze(-1) if dt.dim() == 3 else dt).to(like)
-        seen = torch.ones_like(x, dtype=torch.bool) if observed is None else observed
-        rows = torch.cat([torch.where(seen, x.to(like), 0.0), seen.to(like)], dim=-1).transpose(0, 1)
+        is_observed = torch.ones_like(x, dtype=torch.bool) if observed is None else observed
+        rows = torch.cat([torch.where(is_observed, x.to(like), 0.0), is_observed.to(like)], dim=-1).transpose(0, 1)
         cell, plan = RunningStart(self.start), Plan(lengths, last=last)
         y, state = run_cell(cell, rows, state, gaps.transpose(0, 1).unsqueeze(-1), plan)
         return (y if last else y.transpose(0, 1)), state
@@ -266,8 +266,8 @@ class SequenceModel(nn.Module):
         """Returns `[y (1 + W s), s]`."""
         assert self.modulation is not None
         if static is None or static.shape != (len(y), self.modulation.in_features):
-            found = None if static is None else tuple(static.shape)
-            raise ValueError(f"static must have shape ({len(y)}, {self.modulation.in_features}), got {found}.")
+            shape = None if static is None else tuple(static.shape)
+            raise ValueError(f"static must have shape ({len(y)}, {self.modulation.in_features}), got {shape}.")
         s = static.to(y).nan_to_num()
         s = s[:, None].expand(-1, y.shape[1], -1) if y.dim() == 3 else s
         return torch.cat([y * (1 + self.modulation(s)), s], dim=-1)
@@ -314,13 +314,13 @@ class SequenceModel(nn.Module):
         return cls.from_weights(spec, weights, str(path))
 
     @classmethod
-    def from_weights(cls, spec: ModelSpec, weights: dict[str, Tensor], place: str) -> SequenceModel:
+    def from_weights(cls, spec: ModelSpec, weights: dict[str, Tensor], origin: str) -> SequenceModel:
         """Builds the model of a spec with the given weights, in evaluation mode.
 
         Args:
             spec: Description of the model to build.
             weights: Its `state_dict`, not trusted.
-            place: Beginning of error messages.
+            origin: Beginning of error messages.
         """
         try:
             # A layer has at least one tensor, so this is checked before the layers are built one by one.
@@ -334,7 +334,7 @@ class SequenceModel(nn.Module):
                 model = cls.build(spec).with_settings_of(weights)
             model.load_state_dict(weights)
         except Exception as error:  # settings that a cell may reject with any error
-            raise ValueError(f"{place}: {_one_line(error)}") from error
+            raise ValueError(f"{origin}: {_one_line(error)}") from error
         return model.eval()
 
 
@@ -393,9 +393,9 @@ def _embedding(spec: ModelSpec, vectors: NDArray[Any] | None) -> nn.Module:
             raise ValueError(
                 f"vectors must have shape {wanted} for the symbols of this model, got {tuple(given.shape)}."
             )
-        known = given[~given.isnan().any(1)]
+        complete = given[~given.isnan().any(1)]
         with torch.no_grad():
-            if len(known) > 1:  # words without a vector get the scale of the others
-                table.weight.mul_(known.std(0)).add_(known.mean(0))
+            if len(complete) > 1:  # words without a vector get the scale of the others
+                table.weight.mul_(complete.std(0)).add_(complete.mean(0))
             table.weight.copy_(torch.where(given.isnan(), table.weight, given))
     return nn.Sequential(table, nn.Dropout(spec.embedding_dropout)) if spec.embedding_dropout else table

@@ -78,9 +78,9 @@ class Relative(nn.Module):
         valid = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
         if lengths is not None:
             valid = torch.arange(x.shape[1], device=x.device) < lengths.to(x.device)[:, None]
-        seen = valid[..., None].expand_as(x) if observed is None else observed & valid[..., None]
-        level, scale = self.measure(x, seen)
-        return View(self.seen_from(x, seen, level, scale), level, scale, shift)
+        is_observed = valid[..., None].expand_as(x) if observed is None else observed & valid[..., None]
+        level, scale = self.measure(x, is_observed)
+        return View(self.seen_from(x, is_observed, level, scale), level, scale, shift)
 
     def keep(self, channels: Collection[int]) -> None:
         """Chooses the known inputs that the model sees, by the numbers of their channels; the others become 0."""
@@ -96,12 +96,12 @@ class Relative(nn.Module):
             times["observed"] = ~self._hidden(~observed, self.known)
         return times
 
-    def _hidden(self, values: Tensor, places: Sequence[int]) -> Tensor:
+    def _hidden(self, values: Tensor, columns: Sequence[int]) -> Tensor:
         """Returns values `(..., P)` with 0 at those places, one for each known input again and again, not kept."""
         kept = self.get_buffer("kept").to(values.device)
         if bool(kept.all()):
             return values
-        gone = [place for number, place in enumerate(places) if not kept[number % len(kept)]]
+        gone = [column for number, column in enumerate(columns) if not kept[number % len(kept)]]
         return values.index_fill(-1, torch.tensor(gone, device=values.device), 0)
 
     def _ahead(self, static: Tensor) -> Tensor:
@@ -110,27 +110,27 @@ class Relative(nn.Module):
 
     # These three also run step by step, in exported models: their operations are those that the compiler has rules for.
 
-    def measure(self, x: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
+    def measure(self, x: Tensor, is_observed: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the level and the scale `(B, C)` of windows `x (B, T, D)`, of which some values were seen."""
         nothing = torch.zeros_like(x)
-        place = torch.arange(x.shape[1], dtype=x.dtype, device=x.device)[None, :, None]
-        last = torch.where(seen, place, nothing - 1).amax(1, keepdim=True)
-        level = torch.where(seen & (place == last), x, nothing).sum(1)
-        count = torch.where(seen, nothing + 1, nothing).sum(1).clamp(min=1)
-        moves = torch.where(seen, x - level[:, None], nothing)
+        step = torch.arange(x.shape[1], dtype=x.dtype, device=x.device)[None, :, None]
+        last = torch.where(is_observed, step, nothing - 1).amax(1, keepdim=True)
+        level = torch.where(is_observed & (step == last), x, nothing).sum(1)
+        count = torch.where(is_observed, nothing + 1, nothing).sum(1).clamp(min=1)
+        moves = torch.where(is_observed, x - level[:, None], nothing)
         mean = moves.sum(1) / count
         spread = (moves.square().sum(1) / count - mean.square()).clamp(min=0).sqrt()
         level, spread = (torch.cat([v[:, c : c + 1] for c in self.channels], dim=1) for v in (level, spread))
         return level, torch.maximum(spread, self.get_buffer("floor").to(spread))
 
-    def seen_from(self, x: Tensor, seen: Tensor, level: Tensor, scale: Tensor) -> Tensor:
+    def seen_from(self, x: Tensor, is_observed: Tensor, level: Tensor, scale: Tensor) -> Tensor:
         """Returns `x (B, T, D)` relative to a level and a scale, 0 where nothing was seen."""
         columns = [self.channels.index(c) if c in self.channels else None for c in range(x.shape[2])]
         levels, scales = (
             torch.cat([other if c is None else v[:, c : c + 1] for c in columns], dim=1)[:, None]
             for v, other in ((level, torch.zeros_like(level[:, :1])), (scale, torch.ones_like(scale[:, :1])))
         )
-        return torch.where(seen, (x - levels) / scales, torch.zeros_like(x))
+        return torch.where(is_observed, (x - levels) / scales, torch.zeros_like(x))
 
     def at(self, output: Tensor, level: Tensor, scale: Tensor) -> Tensor:
         """Returns outputs `(B, horizon * C)`, step by step, at a level and a scale `(B, C)`."""
@@ -139,8 +139,8 @@ class Relative(nn.Module):
 
     def back(self, output: Tensor, view: View) -> Tensor:
         """Converts outputs `(B, horizon * C)`, step by step, to the units of x."""
-        found = self.at(output, view.level.to(output), view.scale.to(output))
-        return found if view.shift is None else found + view.shift.to(output)
+        values = self.at(output, view.level.to(output), view.scale.to(output))
+        return values if view.shift is None else values + view.shift.to(output)
 
     def there(self, target: Tensor, view: View) -> Tensor:
         """Converts targets `(B, horizon * C)` from the units of x to those of the model: the inverse of `back`."""
@@ -160,7 +160,7 @@ class Relative(nn.Module):
         tenth, median = _quantiles(scale, 0.1, 0.5)
         series = torch.tensor(np.unique(windows.groups[rows], return_inverse=True)[1])
         each = [scale[series == one] for one in series.unique().tolist()[:_MOST_SERIES]]
-        usual = torch.cat([_quantiles(own, 0.5) for own in each])
+        usual = torch.cat([_quantiles(scales, 0.5) for scales in each])
         small = _quantiles(usual, 0.1)[0] * _FLOOR
         self.get_buffer("floor").copy_(torch.stack([tenth / 3, median / 20, small]).amax(0).clamp(min=1e-6))
 
@@ -184,12 +184,12 @@ class Relative(nn.Module):
         target = batch.target.double().reshape(len(moved), self.horizon, -1) - view.level.double()[:, None]
         moved = (moved - moved.mean(0)).flatten(0, 1)[:, kept]
         target = (target - target.nanmean(0)).flatten(0, 1)
-        for place in range(target.shape[1]):
-            known = ~target[:, place].isnan()
-            inputs = moved[known]
+        for channel in range(target.shape[1]):
+            rows = ~target[:, channel].isnan()
+            inputs = moved[rows]
             squares = inputs.T @ inputs
             squares += _PENALTY * squares.diagonal().mean().clamp(min=1e-12) * torch.eye(len(squares)).to(squares)
-            self.get_buffer("effects")[kept, place] = torch.linalg.solve(squares, inputs.T @ target[known, place])
+            self.get_buffer("effects")[kept, channel] = torch.linalg.solve(squares, inputs.T @ target[rows, channel])
 
 
 def _keep_all(module: nn.Module, state: dict[str, Any], prefix: str, *_: Any) -> None:

@@ -136,7 +136,7 @@ class ModelSpec:
             raise SettingError(
                 f"these series have no target: pass {named('target', ...)} when reading them.", argument="target"
             )
-        own = {name: settings.pop(name) for name in _names() & settings.keys() - {"settings"}}
+        given = {name: settings.pop(name) for name in _names() & settings.keys() - {"settings"}}
         fields: dict[str, Any] = {
             "input_size": data.num_channels,
             "num_outputs": target.values.shape[1] if target.classes is None else len(target.classes),
@@ -145,10 +145,10 @@ class ModelSpec:
             "static": data.num_static,
             "symbols": None if data.base_values.dtype.kind == "f" else count_symbols(data),
         }
-        if own.get("relative") is not None:
+        if given.get("relative") is not None:
             fields["known"] = known_channels(data)
-        settings |= own.pop("settings", {})
-        return cls(model, hidden_size=hidden_size, num_layers=num_layers, **{**fields, **own}, settings=settings)
+        settings |= given.pop("settings", {})
+        return cls(model, hidden_size=hidden_size, num_layers=num_layers, **{**fields, **given}, settings=settings)
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the spec as plain data for JSON."""

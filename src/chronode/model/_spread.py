@@ -48,19 +48,19 @@ class Spread(nn.Module):
 
     def fit(self, traits: Tensor, sizes: Tensor) -> None:
         """Learns from traits `(n, channels, 3)` and sizes of errors `(n, steps * channels)`, NaN where unknown."""
-        about = [self.get_buffer(name) for name in BUFFERS]
-        for channel, (weight, *range_of) in enumerate(zip(*about, strict=True)):
-            own, size = traits[:, channel].double(), sizes[:, channel :: self.channels].double()
-            for place, value in zip(range_of, (own.mean(0), own.amin(0), own.amax(0)), strict=True):
-                place.copy_(value)
+        buffers = [self.get_buffer(name) for name in BUFFERS]
+        for channel, (weight, *range_of) in enumerate(zip(*buffers, strict=True)):
+            inputs, size = traits[:, channel].double(), sizes[:, channel :: self.channels].double()
+            for buffer, value in zip(range_of, (inputs.mean(0), inputs.amin(0), inputs.amax(0)), strict=True):
+                buffer.copy_(value)
             typical = size.nanmedian().clamp(min=1e-12)
             logs = (size + 0.02 * typical).log()  # a forecast that is exact by chance says little
             goal = (logs - logs.nanmean(0)).nanmean(1)
-            known = ~goal.isnan()
-            moved, std = own[known] - own.mean(0), own[known].std(0).clamp(min=1e-9)
+            has_goal = ~goal.isnan()
+            moved, std = inputs[has_goal] - inputs.mean(0), inputs[has_goal].std(0).clamp(min=1e-9)
             moved = moved / std
             squares = moved.T @ moved + _PENALTY * len(moved) * torch.eye(self.traits, dtype=torch.float64)
-            weight.copy_(torch.linalg.solve(squares, moved.T @ goal[known]) / std)
+            weight.copy_(torch.linalg.solve(squares, moved.T @ goal[has_goal]) / std)
 
     def shrink(self, traits: Tensor, sizes: Tensor) -> None:
         """Shrinks the unit of errors from the scale of a window towards the usual one of these windows."""
@@ -90,7 +90,7 @@ def traits_of(view: View, channels: list[int], batch: Batch) -> Tensor:
     age = batch.lengths[:, None] - 2 - torch.arange(moves.shape[1])  # in steps; negative in the padding
     weight = torch.where(age >= 0, _KEPT ** age.clamp(min=0), 0.0)[..., None].expand_as(moves)
     if batch.observed is not None:
-        seen = batch.observed[..., channels]
-        weight = weight * (seen[:, 1:] & seen[:, :-1])
+        is_observed = batch.observed[..., channels]
+        weight = weight * (is_observed[:, 1:] & is_observed[:, :-1])
     recent = (moves * weight).sum(1) / weight.sum(1).clamp(min=1e-9)
     return torch.stack([view.scale.log(), view.level, (recent + 1e-3).log()], dim=-1).double()

@@ -150,9 +150,9 @@ class NetworkStep(nn.Module):
         dt = dt if layer.max_gap is None else dt.clamp(max=layer.max_gap)
         parts, after = iter(state), []
 
-        def advance(place: int, x: Tensor) -> Tensor:
-            cell = self.cells[place]
-            before = tuple(next(parts) for _ in range(self.counts[place]))
+        def advance(index: int, x: Tensor) -> Tensor:
+            cell = self.cells[index]
+            before = tuple(next(parts) for _ in range(self.counts[index]))
             y, new = cell.prepare()(cell.project(x), before, dt)
             after.extend(new)
             return y

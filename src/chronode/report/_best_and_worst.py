@@ -51,8 +51,8 @@ def ranked(test: Sequences, predictions: Predictions, scale: NDArray[Any]) -> li
         true = np.atleast_1d(target.values[part])
         if target.classes is not None:
             chances = predicted if target.per_step else predicted[None]
-            known = true != UNKNOWN
-            score = float(chances[known, true[known]].mean()) if known.any() else np.nan
+            has_label = true != UNKNOWN
+            score = float(chances[has_label, true[has_label]].mean()) if has_label.any() else np.nan
         else:
             gap = (predicted - target.values[part]) / scale
             score = -float(np.sqrt(np.nanmean(gap**2))) if np.isfinite(gap).any() else np.nan
@@ -86,16 +86,16 @@ def best_and_worst(
         return [paragraph("No series of the test part has a known target.")]
     count = 1 if len(scored) < 4 else 2
     groups = {"Best": scored[:count], "Worst": scored[::-1][:count]} if len(scored) > 1 else {"The only series": scored}
-    pieces, found = [], []
+    pieces, attributions = [], []
     for name, chosen in groups.items():
         pieces.append(heading(name))
         boxes = []
         for one in chosen:
             explained = _explained(model, objective, scaled, predictions, one.row)
-            found.append(explained)
+            attributions.append(explained)
             boxes.append(_box(shown, predictions, one, explained, drawn(one.row)))
         pieces.append(f'<div class="grid">{"".join(boxes)}</div>')
-    return [*pieces, *_by_channel(found, shown.channels)]
+    return [*pieces, *_by_channel(attributions, shown.channels)]
 
 
 def _explained(
@@ -147,7 +147,7 @@ def _contributions(shown: Sequences, row: int, explained: Attribution, predictio
     series = shown[row]
     times = series.times if len(series.times) == len(values) else np.arange(float(len(values)))
     field, edges = binned(values[:, order], times, total=True)
-    names = [shown.channels[place] for place in order] if values.shape[1] == len(shown.channels) else ["symbol"]
+    names = [shown.channels[channel] for channel in order] if values.shape[1] == len(shown.channels) else ["symbol"]
     step = " at the last step" if predictions.values[row].ndim == 2 else ""
     if predictions.classes is None:
         what = f"{predictions.names[0]}{step} (scaled)"
@@ -165,21 +165,21 @@ def _contributions(shown: Sequences, row: int, explained: Attribution, predictio
     return heat_map(field.T, names, (), title=title, xlabel=axis, edges=edges, tall=16)
 
 
-def _by_channel(found: list[Attribution | None], channels: tuple[str, ...]) -> list[str]:
+def _by_channel(attributions: list[Attribution | None], channels: tuple[str, ...]) -> list[str]:
     """Returns a chart of the mean absolute contributions of each channel over the explained series."""
-    known = [one for one in found if one is not None and one.values.shape[1] == len(channels)]
+    computed = [one for one in attributions if one is not None and one.values.shape[1] == len(channels)]
     text = (
         "Contributions are integrated gradients from the mean of every channel to the series: they sum to the change "
         "of the output. Blue raises it, orange lowers it."
     )
-    if not known:
-        return [paragraph("These series are too long to show contributions.", "small")] if None in found else []
+    if not computed:
+        return [paragraph("These series are too long to show contributions.", "small")] if None in attributions else []
     if len(channels) < 2:
         return [paragraph(text, "small")]
-    sizes = np.mean([np.abs(one.values).sum(0) for one in known], axis=0)
+    sizes = np.mean([np.abs(one.values).sum(0) for one in computed], axis=0)
     order = np.argsort(-sizes, kind="stable")[:_MOST_CHANNELS]
     total = float(sizes.sum()) or 1.0
-    title = f"Size of the contributions by channel, mean of {len(known)} series"
-    texts = [f"{100 * sizes[place] / total:.0f}%" for place in order]
-    chart = bar_chart([channels[place] for place in order], sizes[order].tolist(), texts, title=title)
+    title = f"Size of the contributions by channel, mean of {len(computed)} series"
+    texts = [f"{100 * sizes[channel] / total:.0f}%" for channel in order]
+    chart = bar_chart([channels[channel] for channel in order], sizes[order].tolist(), texts, title=title)
     return [f'<div class="grid">{figure(chart)}<div>{paragraph(text, "small")}</div></div>']

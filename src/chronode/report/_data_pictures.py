@@ -96,15 +96,15 @@ def write_series_page(s: Sequences, path: Path, *, title: str, count: int = 3) -
 
 
 def _draw_channel(plot: Plot, times: NDArray[Any], values: NDArray[Any], channel: int, name: str = "") -> None:
-    seen = np.isfinite(values)
+    finite = np.isfinite(values)
     color = COLORS[channel % len(COLORS)]
-    plot.line(times[seen], values[seen], color=color, name=name, dots=len(times) <= 80, width=1.4)
+    plot.line(times[finite], values[finite], color=color, name=name, dots=len(times) <= 80, width=1.4)
 
 
 def _same_scale(x: NDArray[Any]) -> bool:
     """Whether one axis shows every channel well: each fills at least a quarter of it."""
-    known = [column[np.isfinite(column)] for column in x.T]
-    sizes = [np.ptp(column) for column in known if len(column)]
+    columns = [column[np.isfinite(column)] for column in x.T]
+    sizes = [np.ptp(column) for column in columns if len(column)]
     every = x[np.isfinite(x)]
     return not sizes or min(sizes) >= 0.25 * np.ptp(every)
 
@@ -118,28 +118,28 @@ def _strips(
         strips = [
             Plot(
                 across,
-                span(x[:, place]),
-                title=title if place == 0 else "",
+                span(x[:, row]),
+                title=title if row == 0 else "",
                 ylabel=name,
-                xlabel=axis if place == last else "",
-                height=(78 if place < last else 108) + 17 * (place == 0),
-                bare=place < last,
+                xlabel=axis if row == last else "",
+                height=(78 if row < last else 108) + 17 * (row == 0),
+                bare=row < last,
                 left=left,
             )
-            for place, name in enumerate(names)
+            for row, name in enumerate(names)
         ]
         left = max(strip.left for strip in strips)
-    for place, strip in enumerate(strips):
-        _draw_channel(strip, times, x[:, place], place)
+    for row, strip in enumerate(strips):
+        _draw_channel(strip, times, x[:, row], row)
     return "".join(map(str, strips))
 
 
 def _many_channels(x: NDArray[Any], times: NDArray[Any], names: tuple[str, ...], title: str, axis: str) -> str:
     """Channels by time in standard deviations from each channel's mean."""
-    known = np.isfinite(x)
-    count = np.maximum(known.sum(0), 1)
-    mean = np.where(known, x, 0).sum(0) / count
-    spread = np.sqrt(np.where(known, (x - mean) ** 2, 0).sum(0) / count)
+    finite = np.isfinite(x)
+    count = np.maximum(finite.sum(0), 1)
+    mean = np.where(finite, x, 0).sum(0) / count
+    spread = np.sqrt(np.where(finite, (x - mean) ** 2, 0).sum(0) / count)
     field, edges = binned((x - mean) / np.where(spread > 0, spread, 1), times)
     most = 40
     short = [*names[:most], *([f"{len(names) - most} more not drawn"] if len(names) > most else [])]
@@ -151,9 +151,9 @@ def binned(x: NDArray[Any], times: NDArray[Any], *, total: bool = False) -> tupl
     """`(columns, D)` means (or sums) over stretches of time, few enough to be drawn, and the stretches' edges."""
     columns = min(len(x), _MOST_COLUMNS)
     first = np.array([part[0] for part in np.array_split(np.arange(len(x)), columns)])
-    known = np.isfinite(x)
-    sums = np.add.reduceat(np.where(known, x, 0), first, axis=0)
-    count = np.add.reduceat(known.astype(int), first, axis=0)
+    finite = np.isfinite(x)
+    sums = np.add.reduceat(np.where(finite, x, 0), first, axis=0)
+    count = np.add.reduceat(finite.astype(int), first, axis=0)
     starts = times[first].astype(np.float64)
     last = float(times[-1]) + (float(times[-1] - times[0]) / max(len(times) - 1, 1) or 1.0)
     field = sums if total else sums / np.maximum(count, 1)
@@ -185,7 +185,7 @@ def missing_picture(s: Sequences) -> str | None:
     shares = np.isnan(s.values).mean(0)
     order = np.argsort(-shares, kind="stable")[: min(_MOST_BARS, int((shares > 0).sum()))]
     title = "Missing values" + (f" in {len(order)} of {len(shares)} channels" if len(order) < len(shares) else "")
-    names, values = [s.channels[place] for place in order], shares[order].tolist()
+    names, values = [s.channels[channel] for channel in order], shares[order].tolist()
     return bar_chart(names, values, list(map(percent, values)), title=title, full=1.0, color=COLORS[1])
 
 
@@ -199,13 +199,13 @@ def target_picture(s: Sequences) -> Any:
         counts = np.bincount(values[values != UNKNOWN], minlength=len(s.target.classes))
         order = np.argsort(-counts, kind="stable")[:_MOST_BARS] if len(counts) > _MOST_BARS else np.arange(len(counts))
         total = max(int(counts.sum()), 1)
-        texts = [f"{counts[place]:,} ({percent(counts[place] / total)})" for place in order]
+        texts = [f"{counts[label]:,} ({percent(counts[label] / total)})" for label in order]
         title = f"{name}: {len(counts)} classes"
-        return bar_chart([s.target.classes[place] for place in order], counts[order].tolist(), texts, title=title)
-    known = values[:, 0][np.isfinite(values[:, 0])]
-    if values.shape[1] > 1 or not len(known):
+        return bar_chart([s.target.classes[label] for label in order], counts[order].tolist(), texts, title=title)
+    numbers = values[:, 0][np.isfinite(values[:, 0])]
+    if values.shape[1] > 1 or not len(numbers):
         return None
-    counts, edges = np.histogram(known, bins=min(40, max(8, round(len(known) ** 0.4))))
+    counts, edges = np.histogram(numbers, bins=min(40, max(8, round(len(numbers) ** 0.4))))
     plot = Plot((edges[0], edges[-1]), (0, 1.05 * counts.max()), title=name, ylabel="count", height=190)
     plot.bars(edges, counts)
     return plot

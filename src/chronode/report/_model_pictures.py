@@ -56,8 +56,8 @@ def residual_pictures(predicted: NDArray[Any], true: NDArray[Any], names: Sequen
     """Plots predicted over true values and a histogram of their differences, per target."""
     pictures: list[str] = []
     for name, ours, theirs in zip(names, predicted.T, true.T, strict=True):
-        known = np.isfinite(ours) & np.isfinite(theirs)
-        ours, theirs = ours[known].astype(np.float64), theirs[known].astype(np.float64)
+        finite = np.isfinite(ours) & np.isfinite(theirs)
+        ours, theirs = ours[finite].astype(np.float64), theirs[finite].astype(np.float64)
         if not len(ours):
             continue
         few = np.linspace(0, len(ours) - 1, min(len(ours), _MOST_DOTS)).astype(int)
@@ -103,8 +103,8 @@ def forecast_picture(
         xlabel="steps ahead",
         whole=True,
     )
-    seen = np.isfinite(past)
-    plot.line(before[seen], past[seen], color=GRAY, dots=len(past) <= 60, name="history")
+    finite = np.isfinite(past)
+    plot.line(before[finite], past[finite], color=GRAY, dots=len(past) <= 60, name="history")
     for level in sorted(intervals, reverse=True):
         plot.band(after, *intervals[level], color=COLORS[1], name=f"{level:g}% interval")
     plot.line(after, true, color=COLORS[0], dots=True, name="true")
@@ -157,6 +157,6 @@ def horizon_picture(gaps: NDArray[Any], horizon: int, channels: Sequence[str]) -
         xlabel="steps ahead",
         whole=True,
     )
-    for place, name in enumerate(channels[:8]):
-        plot.line(range(1, horizon + 1), table[:, place], color=COLORS[place], name=name, dots=horizon <= 40)
+    for index, name in enumerate(channels[:8]):
+        plot.line(range(1, horizon + 1), table[:, index], color=COLORS[index], name=name, dots=horizon <= 40)
     return figure(plot)

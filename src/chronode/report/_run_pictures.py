@@ -19,8 +19,8 @@ def run_html(run: Run) -> str:
     summary, rows = run.summary(), run.metrics()
     model, data = (run.config.get(name) or {} for name in ("model", "data"))
     facts: dict[str, Any] = {"folder": run.path, "status": run.status}
-    about = {} if summary is None else asdict(summary)
-    name = model_name(about, str(model.get("model")), model.get("start"))
+    fields = {} if summary is None else asdict(summary)
+    name = model_name(fields, str(model.get("model")), model.get("start"))
     facts |= {"model": name, "data": data.get("source")}
     pieces: list[str] = []
     metric, best = "", None
@@ -30,7 +30,7 @@ def run_html(run: Run) -> str:
         if summary.test:
             names = list(summary.test)
             scores = {name: summary.test, **summary.baselines}
-            lines = [[row, *(_cell(found.get(one)) for one in names)] for row, found in scores.items()]
+            lines = [[row, *(_cell(values.get(one)) for one in names)] for row, values in scores.items()]
             heads = [labeled(one, summary.positive, len(summary.targets)) for one in names]
             pieces.append(table(["test", *heads], lines, numeric=heads, best=0))
     entries = [[name, str(value)] for name, value in facts.items() if value not in (None, "")]

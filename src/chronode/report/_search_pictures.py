@@ -43,24 +43,24 @@ def comparison_pictures(comparison: Comparison) -> list[str]:
 def _curves(rows: Sequence[ModelScores], metric: str) -> list[str]:
     """The mean over seeds and the range; a run that stopped early counts as long as it went on."""
     tables = {row.model: _table_of(row) for row in rows[: len(COLORS)]}
-    known = {name: found for name, found in tables.items() if np.isfinite(found).any()}
-    if not known:
+    drawn = {name: curve for name, curve in tables.items() if np.isfinite(curve).any()}
+    if not drawn:
         return []
-    longest = max(found.shape[1] for found in known.values())
+    longest = max(curve.shape[1] for curve in drawn.values())
     plot = Plot(
         span([1, longest], room=0.02),
-        span(*known.values()),
+        span(*drawn.values()),
         title=f"Validation {metric}: mean over seeds and range",
         xlabel="epoch",
         whole=True,
     )
-    for place, (name, found) in enumerate(tables.items()):
-        if name not in known:
+    for index, (name, curve) in enumerate(tables.items()):
+        if name not in drawn:
             continue
-        kept = np.isfinite(found).any(0)
-        epochs, shown = np.arange(1, found.shape[1] + 1)[kept], found[:, kept]
-        color = COLORS[place]
-        if len(found) > 1:
+        kept = np.isfinite(curve).any(0)
+        epochs, shown = np.arange(1, curve.shape[1] + 1)[kept], curve[:, kept]
+        color = COLORS[index]
+        if len(curve) > 1:
             plot.band(epochs, np.nanmin(shown, 0), np.nanmax(shown, 0), color=color)
         plot.line(epochs, np.nanmean(shown, 0), color=color, name=name, dots=len(epochs) <= 40)
     note = f"The {len(COLORS)} best of {len(rows)} models." if len(rows) > len(COLORS) else ""
@@ -69,10 +69,10 @@ def _curves(rows: Sequence[ModelScores], metric: str) -> list[str]:
 
 def _table_of(row: ModelScores) -> np.ndarray:
     longest = max((len(one.curve) for one in row.results), default=0)
-    found = np.full((len(row.results), longest), np.nan)
-    for line, one in zip(found, row.results, strict=True):
+    curves = np.full((len(row.results), longest), np.nan)
+    for line, one in zip(curves, row.results, strict=True):
         line[: len(one.curve)] = [np.nan if value is None else value for value in one.curve]
-    return found
+    return curves
 
 
 def comparison_html(comparison: Comparison) -> str:
@@ -126,7 +126,7 @@ def _history(trials: Sequence[Trial], done: Sequence[Trial], values: np.ndarray,
     plot = Plot((-0.5, len(trials) - 0.5), ends, title=f"Validation {metric} by trial", xlabel="trial", whole=True)
     numbers = [trial.number for trial in done]
     plot.line(numbers, best(values), color=COLORS[1], name="best so far", step=True)
-    titles = [f"trial {place}: {number(value)}" for place, value in zip(numbers, values.tolist(), strict=True)]
+    titles = [f"trial {trial}: {number(value)}" for trial, value in zip(numbers, values.tolist(), strict=True)]
     plot.dots(numbers, values, name="complete", titles=titles)
     pruned = [trial.number for trial in trials if trial.state == "pruned"]
     if pruned:

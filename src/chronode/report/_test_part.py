@@ -141,7 +141,7 @@ class TestPart:
         intervals: dict[float, NDArray[Any]] = {}
         if levels and self.model.margins is not None and self.model.margins.known:
             ends = intervals_of(self.model, self.scaled[[row]], levels, self.scaler)
-            intervals = {level: own[:, 0, places] for level, own in zip(levels, ends, strict=True)}
+            intervals = {level: bounds[:, 0, places] for level, bounds in zip(levels, ends, strict=True)}
         return forecast_picture(history, predicted, true, intervals, f"{name}, series {series.id}")
 
     def _prediction(self, row: int) -> str:
@@ -156,8 +156,8 @@ class TestPart:
         first, length = int(s.starts[row]), int(s.lengths[row])
         times = s[row].times if len(s[row].times) == length else np.arange(float(length))
         axis = "step" if s.base_times is None else f"time ({s.clock.unit_text()})"
-        own = target.values[first : first + length]
-        return steps_picture(times, self.predictions.values[row], own, target.classes, target.names[0], axis)
+        true = target.values[first : first + length]
+        return steps_picture(times, self.predictions.values[row], true, target.classes, target.names[0], axis)
 
     def cases(self) -> list[str]:
         """Returns the best and the worst series."""
@@ -190,8 +190,8 @@ def _rows(s: Sequences, predictions: Predictions) -> tuple[NDArray[Any], NDArray
         )
     else:
         true, predicted, groups = target.values, np.stack(predictions.values), s.groups
-    known = true != UNKNOWN if target.classes is not None else ~np.isnan(true).all(-1)
-    return predicted[known], true[known], groups[known]
+    has_target = true != UNKNOWN if target.classes is not None else ~np.isnan(true).all(-1)
+    return predicted[has_target], true[has_target], groups[has_target]
 
 
 def _last_of_groups(s: Sequences, count: int) -> list[int]:

@@ -25,8 +25,8 @@ def learning_pictures(rows: Sequence[Mapping[str, Any]], metric: str, best_epoch
     epochs = [float(row["epoch"]) for row in rows]
 
     def column(key: str) -> NDArray[np.float64]:
-        found = [row.get(key) for row in rows]
-        return np.array([np.nan if value is None else float(value) for value in found])
+        cells = [row.get(key) for row in rows]
+        return np.array([np.nan if value is None else float(value) for value in cells])
 
     panels = {"Loss": {"training": column("loss"), "validation": column("valid_loss")}}
     if metric not in ("", "loss", "valid_loss"):
@@ -36,8 +36,8 @@ def learning_pictures(rows: Sequence[Mapping[str, Any]], metric: str, best_epoch
         if not any(np.isfinite(values).any() for values in lines.values()):
             continue
         plot = Plot(span(epochs, room=0.02), span(*lines.values()), title=title, xlabel="epoch", whole=True)
-        for place, (name, values) in enumerate(lines.items()):
-            color = COLORS[place] if name else COLORS[2]
+        for index, (name, values) in enumerate(lines.items()):
+            color = COLORS[index] if name else COLORS[2]
             plot.line(epochs, values, color=color, name=name, dots=len(epochs) <= 40)
         if best_epoch:
             plot.upright(float(best_epoch), name=f"best epoch ({best_epoch})")
@@ -52,8 +52,8 @@ def write_curves(
     epochs = range(1, 1 + max(map(len, curves.values())))
     heights = span(*map(np.asarray, curves.values()), [] if chance is None else [chance])
     plot = Plot(span(epochs, room=0.02), heights, title=ylabel, xlabel="epoch", whole=True, height=300)
-    for place, (name, values) in enumerate(curves.items()):
-        color = COLORS[place % len(COLORS)]
+    for index, (name, values) in enumerate(curves.items()):
+        color = COLORS[index % len(COLORS)]
         plot.line(epochs[: len(values)], values, color=color, name=name, dots=len(epochs) <= 40)
     if chance is not None:
         plot.level(chance, name="chance")

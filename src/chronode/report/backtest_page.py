@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 _MOST_SERIES = 6
 
 
-def write_backtest(found: Backtest, path: str | Path, *, title: str, command: str = "") -> Path:
+def write_backtest(backtest: Backtest, path: str | Path, *, title: str, command: str = "") -> Path:
     """Writes the page of a backtest.
 
     Args:
-        found: The forecasts.
+        backtest: The forecasts.
         path: The HTML file.
         title: Heading.
         command: Command line that repeats it.
@@ -34,36 +34,36 @@ def write_backtest(found: Backtest, path: str | Path, *, title: str, command: st
         >>> write_backtest(found, Path(tempfile.mkdtemp()) / "page.html", title="sales").name
         'page.html'
     """
-    errors, squared = found.errors(), found.errors("rmse")
+    errors, squared = backtest.errors(), backtest.errors("rmse")
     last = errors["last value"]
     rows = [[name, error, squared[name], number(error / last) if last else ""] for name, error in errors.items()]
     columns = ["forecast", "mae", "rmse", "mae / last value"]
-    origins, series, horizon, _ = found.true.shape
+    origins, series, horizon, _ = backtest.true.shape
     facts = {"best": next(iter(errors)), "origins": origins, "series": series, "steps ahead": horizon}
-    facts["season"] = found.season if found.season > 1 else "none"
+    facts["season"] = backtest.season if backtest.season > 1 else "none"
     sections = {
         "Errors": [
             table(columns, rows, numeric=columns[1:], sortable=True),
             paragraph("Over all origins, series, steps ahead and channels; best first.", "small"),
-            grid(_by_origin(found), _by_step(found)),
+            grid(_by_origin(backtest), _by_step(backtest)),
         ],
-        "Forecasts": [grid(*(_forecasts(found, row) for row in range(min(series, _MOST_SERIES))))],
+        "Forecasts": [grid(*(_forecasts(backtest, row) for row in range(min(series, _MOST_SERIES))))],
     }
     if command:
         sections["How to repeat"] = [code(command)]
     return write_page(path, page(title, cards(facts), sections, script=True, foot=f"chronode {__version__}"))
 
 
-def _by_origin(found: Backtest) -> str:
-    lines = found.by_origin()
-    places = range(1, len(found.true) + 1)
+def _by_origin(backtest: Backtest) -> str:
+    lines = backtest.by_origin()
+    places = range(1, len(backtest.true) + 1)
     return _lines(lines, places, "MAE by origin, the latest last", "origin")
 
 
-def _by_step(found: Backtest) -> str:
-    gaps = {name: np.abs(values - found.true) for name, values in found.forecasts.items()}
-    lines = {name: np.nanmean(own, axis=(0, 1, 3)).tolist() for name, own in gaps.items()}
-    return _lines(lines, range(1, found.true.shape[2] + 1), "MAE by steps ahead", "steps ahead")
+def _by_step(backtest: Backtest) -> str:
+    gaps = {name: np.abs(values - backtest.true) for name, values in backtest.forecasts.items()}
+    lines = {name: np.nanmean(gap, axis=(0, 1, 3)).tolist() for name, gap in gaps.items()}
+    return _lines(lines, range(1, backtest.true.shape[2] + 1), "MAE by steps ahead", "steps ahead")
 
 
 def _lines(lines: dict[str, list[float]], places: range, title: str, label: str) -> str:
@@ -73,22 +73,22 @@ def _lines(lines: dict[str, list[float]], places: range, title: str, label: str)
     return figure(plot)
 
 
-def _forecasts(found: Backtest, row: int) -> str:
+def _forecasts(backtest: Backtest, row: int) -> str:
     """Plots the history of a series with the forecasts from the last origin and the actual values."""
-    true = found.true[-1, row, :, 0]
-    past = found.histories[row][-max(24, 4 * len(true)) :, 0]
+    true = backtest.true[-1, row, :, 0]
+    past = backtest.histories[row][-max(24, 4 * len(true)) :, 0]
     before, after = np.arange(1 - len(past), 1), np.arange(1, len(true) + 1)
-    own = {name: values[-1, row, :, 0] for name, values in found.forecasts.items()}
-    shown = {name: own[name] for name in ("model", "seasonal naive", "last value") if name in own}
+    forecasts = {name: values[-1, row, :, 0] for name, values in backtest.forecasts.items()}
+    shown = {name: forecasts[name] for name in ("model", "seasonal naive", "last value") if name in forecasts}
     plot = Plot(
         (before[0] - 0.2, after[-1] + 0.2),
         span(past, true, *shown.values()),
-        title=f"{found.channels[0]}, series {found.ids[row]}",
+        title=f"{backtest.channels[0]}, series {backtest.ids[row]}",
         xlabel="steps after the last origin",
         whole=True,
     )
-    seen = np.isfinite(past)
-    plot.line(before[seen], past[seen], color=GRAY, name="history")
+    finite = np.isfinite(past)
+    plot.line(before[finite], past[finite], color=GRAY, name="history")
     plot.line(after, true, color=COLORS[0], dots=True, name="true")
     for color, (name, values) in zip(COLORS[1:], shown.items(), strict=False):
         plot.line(after, values, color=color, dots=name == "model", name=name)

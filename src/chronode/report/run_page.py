@@ -81,8 +81,8 @@ def _head(run: Run, summary: Summary, config: Config, intervals: dict[str, tuple
     status = Html(f'<span class="pill{_PILLS.get(summary.status, " off")}">{safe(summary.status)}</span>')
     started = str(run.environment.get("started") or "")[:16].replace("T", " ")
     facts: dict[str, Any] = {}
-    about = asdict(summary)
-    metric, linear = headline(about), is_linear(about, config.model.start)
+    fields = asdict(summary)
+    metric, linear = headline(fields), is_linear(fields, config.model.start)
     value = summary.test.get(metric)
     if value is not None:
         low, high = intervals.get(metric, (None, None))
@@ -92,7 +92,7 @@ def _head(run: Run, summary: Summary, config: Config, intervals: dict[str, tuple
     start = summary.start
     itself = (start.title or f"linear ({start.features})") if linear and start is not None else ""
     itself = summary.baseline or itself
-    others: dict[str, Any] = {name: scores for name, scores in about["baselines"].items() if name != itself}
+    others: dict[str, Any] = {name: scores for name, scores in fields["baselines"].items() if name != itself}
     if (best := best_baseline(metric, others)) is not None:
         facts[f"best baseline: {best[0]}"] = best[1]
     if summary.best_epoch:

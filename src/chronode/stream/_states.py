@@ -49,7 +49,7 @@ class States:
 
     def __init__(self, initial: Sequence[Tensor], num_outputs: int):
         arrays = [part[:, 0].numpy() for part in initial]
-        self._parts = [f"state.{place}" for place in range(len(arrays))]
+        self._parts = [f"state.{number}" for number in range(len(arrays))]
         fields = [(name, part.dtype, part.shape) for name, part in zip(self._parts, arrays, strict=True)]
         outputs = ("outputs", arrays[0].dtype, (num_outputs,))
         self.layout = np.dtype([("last", np.float64), outputs, *fields], align=True)
@@ -83,8 +83,8 @@ class States:
         if -1 not in rows:
             return self._records[rows]
         records = np.repeat(self._new, len(rows))
-        old = [place for place, row in enumerate(rows) if row >= 0]
-        records[old] = self._records[[rows[place] for place in old]]
+        old = [index for index, row in enumerate(rows) if row >= 0]
+        records[old] = self._records[[rows[index] for index in old]]
         return records
 
     def outputs(self, names: Sequence[str]) -> Tensor:

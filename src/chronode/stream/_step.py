@@ -56,44 +56,44 @@ class Stepping:
             return Step(taken, outputs, ids, record)
         outputs, names, records = self.states.outputs(ids), list[str](), [self.states.get([])]
         for batch in padded_batches(ids, taken):
-            series = [ids[place] for place in batch[:, 0].tolist()]
+            series = [ids[index] for index in batch[:, 0].tolist()]
             after, newest = self._run(series, observations, batch)
             inside = batch >= 0
             outputs[torch.from_numpy(batch[inside])] = newest[torch.from_numpy(inside)]
             names += series
             records.append(after)
         newest_place: dict[str, int] = {}
-        for place, (name, was_taken) in enumerate(zip(ids, () if taken.all() else taken.tolist(), strict=False)):
+        for index, (name, was_taken) in enumerate(zip(ids, () if taken.all() else taken.tolist(), strict=False)):
             if was_taken:
-                newest_place[name] = place
+                newest_place[name] = index
             elif name in newest_place:
-                outputs[place] = outputs[newest_place[name]]
+                outputs[index] = outputs[newest_place[name]]
         return Step(taken, outputs, names, np.concatenate(records))
 
     def _in_order(self, ids: Sequence[str], times: NDArray[np.float64] | None) -> NDArray[np.bool_]:
         """Returns which observations come after all earlier ones of their id."""
         taken = np.ones(len(ids), dtype=bool)
         newest: dict[str, float] = {}
-        for place, (name, time) in enumerate(zip(ids, () if times is None else times.tolist(), strict=False)):
+        for index, (name, time) in enumerate(zip(ids, () if times is None else times.tolist(), strict=False)):
             before = newest.get(name)
             if before is None:
                 before = self.states.last(name)
             if time > before or (self._equal_times and time == before):
                 newest[name] = time
             else:
-                taken[place] = False
+                taken[index] = False
         return taken
 
     def single(self, name: str, observations: Observations) -> tuple[Tensor, Records]:
         """Returns the output `(1, K)` and the record of an id after one observation: `_run` in few operations."""
         record = self.states.get([name])
-        known = observations.values == observations.values
-        x = torch.from_numpy(observations.values if known.all() else np.where(known, observations.values, 0))
+        is_known = observations.values == observations.values
+        x = torch.from_numpy(observations.values if is_known.all() else np.where(is_known, observations.values, 0))
         gap, last = None, float(record["last"][0])
         if observations.times is not None:
             time = float(observations.times[0])
             gap, last = float(self._intake.gaps(time - last if last > -np.inf else 0.0)), time
-        observed = torch.from_numpy(known) if self.missing else None
+        observed = torch.from_numpy(is_known) if self.missing else None
         output = self._model.step(x, self.states.vectors(record), gap, observed)
         if output is None:
             record, outputs = self._run([name], observations, np.zeros((1, 1), np.int64))
@@ -118,10 +118,10 @@ class Stepping:
         valid = batch >= 0
         lengths = torch.from_numpy(valid.sum(1))
         values = observations.values[batch]
-        known = ~np.isnan(values) & valid[..., None]
+        observed = ~np.isnan(values) & valid[..., None]
         arguments: dict[str, Any] = {"lengths": lengths}
         if self.missing:
-            arguments["observed"] = torch.from_numpy(known)
+            arguments["observed"] = torch.from_numpy(observed)
         if observations.times is not None:
             times, last = observations.times[batch], records["last"]
             start = np.where(np.isfinite(last), last, times[:, 0])
@@ -129,7 +129,7 @@ class Stepping:
             arguments["dt"] = torch.from_numpy(np.where(valid, gaps, 0).astype(values.dtype))
             records["last"] = times[np.arange(len(batch)), valid.sum(1) - 1]
         state = self.states.parts(records)
-        x = torch.from_numpy(np.where(known, values, 0))
+        x = torch.from_numpy(np.where(observed, values, 0))
         outputs, after = self._model.run(x, tuple(part.clone() for part in state), **arguments)
         for part, new in zip(state, after, strict=True):
             part.copy_(new)
@@ -147,7 +147,7 @@ def padded_batches(ids: Sequence[str], taken: NDArray[np.bool_]) -> list[NDArray
     """
     numbers: dict[str, int] = {}
     places = np.flatnonzero(taken)
-    series = np.array([numbers.setdefault(ids[place], len(numbers)) for place in places], dtype=np.int64)
+    series = np.array([numbers.setdefault(ids[index], len(numbers)) for index in places], dtype=np.int64)
     order = np.argsort(series, kind="stable")
     _, starts, counts = np.unique(series[order], return_index=True, return_counts=True)
     sizes = np.floor(np.log2(counts)).astype(int)

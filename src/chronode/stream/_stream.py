@@ -173,9 +173,9 @@ class Stream:
         """Takes observations; an error changes nothing."""
         observations, errors = self.read(ids, times, values)
         if errors:
-            place = min(errors)
-            where = f"observation {place + 1:,}: " if len(ids) > 1 else ""
-            raise ValueError(f"{where}{errors[place]}.")
+            first = min(errors)
+            where = f"observation {first + 1:,}: " if len(ids) > 1 else ""
+            raise ValueError(f"{where}{errors[first]}.")
         step = self.prepare(ids, observations)
         if self.late == "refuse" and not step.taken.all():
             late = ids[int(np.flatnonzero(~step.taken)[0])]
@@ -225,20 +225,20 @@ class Stream:
         return observations, errors
 
     def _refuse_ahead(self, ids: Sequence[str], times: Any, errors: Errors) -> None:
-        known = np.flatnonzero(~np.isnan(times)) if self._newest is not None else ()
-        if self._newest is not None and len(known):
-            names = [ids[place] for place in known]
+        timed = np.flatnonzero(~np.isnan(times)) if self._newest is not None else ()
+        if self._newest is not None and len(timed):
+            names = [ids[index] for index in timed]
             new = {name for name in names if name not in self._states.rows}
-            self._newest.see(names, times[known], len(self._states) + len(new))
+            self._newest.see(names, times[timed], len(self._states) + len(new))
         if self._ahead == math.inf or self._intake.times is None:
             return
         now = self._intake.times.now()
         what = "the newest time of the stream" if now is None else "the clock of this machine"
         if now is None:
             now = self._newest.time if self._newest is not None and self._newest.time > -np.inf else math.inf
-        for place in np.flatnonzero(times > now + self._ahead).tolist():
-            by = f"{times[place] - now:.4g} ahead of {what} (unit: {self.unit})"
-            errors.setdefault(place, f"time: {by}, more than ahead={self._ahead:.4g} allows")
+        for index in np.flatnonzero(times > now + self._ahead).tolist():
+            by = f"{times[index] - now:.4g} ahead of {what} (unit: {self.unit})"
+            errors.setdefault(index, f"time: {by}, more than ahead={self._ahead:.4g} allows")
 
     def prepare(self, ids: Sequence[str], observations: Observations) -> Step:
         """Returns what observations change, and the output after each; nothing is changed yet."""

@@ -121,11 +121,11 @@ class Times:
         ticks: list[Any] | None = None if isinstance(cells, (list, tuple)) else self._column(cells)
         if ticks is None:
             ticks = []
-            for place, cell in enumerate(cells):
+            for index, cell in enumerate(cells):
                 try:
                     ticks.append(self._tick(cell))
                 except _UNREADABLE as error:
-                    errors[place] = f"time: {error}"
+                    errors[index] = f"time: {error}"
                     ticks.append(None)
         return np.array([np.nan if tick is None else self._time(tick) for tick in ticks], np.float64), errors
 

@@ -85,9 +85,9 @@ class Values:
         missing = np.isnan(raw)
         if self._reading.missing:
             wrong = wrong & ~missing
-        for place, channel in np.argwhere(wrong).tolist():
-            name, value = self._reading.channels[channel], raw[place, channel]
-            if missing[place, channel]:
+        for row, channel in np.argwhere(wrong).tolist():
+            name, value = self._reading.channels[channel], raw[row, channel]
+            if missing[row, channel]:
                 why = f"{name} is missing, but the model was trained without missing values: train with --allow-missing"
             elif np.isinf(value):
                 why = f"{name}: the value is infinite: leave it empty or correct it"
@@ -96,7 +96,7 @@ class Values:
                     f"{name}: {value:g} is too large, or has no logarithm; there was no such value when the model was "
                     "trained. Leave it empty if it is an error"
                 )
-            errors.setdefault(place, why)
+            errors.setdefault(row, why)
 
     def _matrix(self, columns: Mapping[str, Any], count: int, errors: Errors) -> NDArray[np.float64]:
         """Returns the numbers of all columns `(columns, count)`, or their codes."""
@@ -109,9 +109,9 @@ class Values:
             if all(type(cell) in _PLAIN for cell in flat):
                 return self._marked(_plain(flat)).reshape(len(given), count)
         matrix = np.full((len(given), count), np.nan)
-        for place, cells in enumerate(given):
+        for index, cells in enumerate(given):
             if cells is not None:
-                matrix[place] = self._column(self.columns[place], cells, errors)
+                matrix[index] = self._column(self.columns[index], cells, errors)
         return matrix
 
     def _column(self, name: str, cells: Any, errors: Errors) -> NDArray[np.float64]:
@@ -123,11 +123,11 @@ class Values:
         if codes is None and all(type(cell) in _PLAIN for cell in cells):
             return self._marked(_plain(cells))
         column = np.full(len(cells), np.nan)
-        for place, cell in enumerate(cells):
+        for index, cell in enumerate(cells):
             try:
-                column[place] = self._number(cell) if codes is None else _code(cell, codes, self._texts)
+                column[index] = self._number(cell) if codes is None else _code(cell, codes, self._texts)
             except ValueError as error:
-                errors.setdefault(place, f"{name}: {error}")
+                errors.setdefault(index, f"{name}: {error}")
         return column
 
     def _marked(self, column: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -70,10 +70,10 @@ def check_cell(name: str, *, agreement: float = 1e-9, leave_out: Collection[str]
     Example:
         >>> check_cell("mmrnn", variant="driven", flow="gru")
     """
-    known = [check.__name__ for check in CHECKS]
+    names = [check.__name__ for check in CHECKS]
     for left_out in leave_out:
-        if left_out not in known:
-            raise ValueError(f"leave_out: unknown check {left_out!r}; the checks are {', '.join(known)}.")
+        if left_out not in names:
+            raise ValueError(f"leave_out: unknown check {left_out!r}; the checks are {', '.join(names)}.")
     for setting in settings:
         if setting in _VARIED_BY_THE_CHECKS:
             raise ValueError(f"{setting} cannot be set, because the checks vary it.")

@@ -48,8 +48,8 @@ class Case:
 
     def stack(self, **settings: Any) -> Layer:
         """Like `layer`, with two cells unless the settings have a number of layers."""
-        own = self.settings.get("num_layers", 1)
-        return self.layer(num_layers=2 if own == 1 else own, **settings)
+        layers = self.settings.get("num_layers", 1)
+        return self.layer(num_layers=2 if layers == 1 else layers, **settings)
 
     def data(self, batch: int = 3, steps: int = 5, dtype: torch.dtype = torch.float64, seed: int = 0) -> Data:
         """Returns data that depends only on the arguments."""
@@ -160,11 +160,11 @@ def same(what: str, got: Tensor, wanted: Tensor, within: float) -> None:
     apart = (got - wanted).abs().nan_to_num(nan=torch.inf)
     allowed = within * max(1.0, float(wanted.abs().max()))
     if not bool((apart <= allowed).all()):
-        place = torch.unravel_index(apart.argmax(), apart.shape)
-        where = f" at [{', '.join(str(int(i)) for i in place)}]" if place else ""
+        index = torch.unravel_index(apart.argmax(), apart.shape)
+        where = f" at [{', '.join(str(int(i)) for i in index)}]" if index else ""
         raise AssertionError(
-            f"{what} differs by {float(apart.max()):.2g}{where}: {float(got[place]):.9g} against "
-            f"{float(wanted[place]):.9g} (allowed: {allowed:.1g})"
+            f"{what} differs by {float(apart.max()):.2g}{where}: {float(got[index]):.9g} against "
+            f"{float(wanted[index]):.9g} (allowed: {allowed:.1g})"
         )
 
 
@@ -173,9 +173,9 @@ def finite(what: str, results: Mapping[str, Tensor]) -> None:
     for name, result in results.items():
         wrong = (~torch.isfinite(result)).nonzero()
         if len(wrong):
-            place = tuple(wrong[0].tolist())
+            index = tuple(wrong[0].tolist())
             raise AssertionError(
-                f"{what}: {name} is {float(result[place])} at {list(place)} ({len(wrong)} of {result.numel()} numbers)"
+                f"{what}: {name} is {float(result[index])} at {list(index)} ({len(wrong)} of {result.numel()} numbers)"
             )
 
 

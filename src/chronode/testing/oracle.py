@@ -42,11 +42,11 @@ def _one_sequence(layer: Layer, x: Tensor, dt: Tensor, masks: list[Tensor]) -> t
     for index in range(layer.num_layers):
         outputs = []
         for direction in range(directions):
-            seen = levels[index][direction]
+            inputs = levels[index][direction]
             # Layer l = index + 1 reads y[l-1], and y[l-S-1] if l > S; level 0 is the input.
             if layer.residual > 0 and index + 1 > layer.residual:
-                seen = torch.cat([seen, levels[index - layer.residual][direction]], dim=-1)
-            y, state = _run(cells(layer)[index * directions + direction], seen, dt, direction)
+                inputs = torch.cat([inputs, levels[index - layer.residual][direction]], dim=-1)
+            y, state = _run(cells(layer)[index * directions + direction], inputs, dt, direction)
             outputs.append(y)
             states.append(state)
         y = torch.cat(outputs, dim=-1) * (masks[index] if masks else 1)

@@ -104,7 +104,7 @@ def _complexity(member: Member) -> float:
     return reverts + _PER_LAG * min(member.lags, _MOST_COUNTED_LAGS)
 
 
-def average(members: Sequence[Member], windows: Windows, known: Sequence[Family]) -> Map:
+def average(members: Sequence[Member], windows: Windows, families: Sequence[Family]) -> Map:
     """Returns the average of the members, fitted to these windows, as a map of all values: weight `(K, C, H)`.
 
     Example:
@@ -119,13 +119,13 @@ def average(members: Sequence[Member], windows: Windows, known: Sequence[Family]
     x, y = windows.x, windows.y
     weight = x.new_zeros(*x.shape[1:], y.shape[1])
     bias = y.new_zeros(y.shape[1])
-    for family in known:
-        own = [member for member in members if member.family == family.name]
-        if not own:
+    for family in families:
+        chosen = [member for member in members if member.family == family.name]
+        if not chosen:
             continue
-        for member, found in _fitted(own, Regression(family, windows, windows)):
-            weight += member.share * family.of_all(found.weight, x.shape[2])
-            bias += member.share * found.bias
+        for member, fitted in _fitted(chosen, Regression(family, windows, windows)):
+            weight += member.share * family.of_all(fitted.weight, x.shape[2])
+            bias += member.share * fitted.bias
     return Map(weight, bias)
 
 
@@ -136,8 +136,8 @@ def _fitted(members: Sequence[Member], regression: Regression) -> Iterator[tuple
         by_setting.setdefault((member.method, member.lags), []).append(member)
     for (method, lags), same in by_setting.items():
         maps = regression.maps(method, lags, [member.penalty for member in same]) or regression.naive()
-        for place, member in enumerate(same):
-            yield member, Map(maps.weight[place % len(maps.weight)], maps.bias[place % len(maps.bias)])
+        for row, member in enumerate(same):
+            yield member, Map(maps.weight[row % len(maps.weight)], maps.bias[row % len(maps.bias)])
 
 
 def candidates(regression: Regression) -> Iterator[tuple[list[Member], Map]]:
@@ -194,13 +194,13 @@ class Regression:
         if method == "shifted":
             return Map(family.base[None], left.mean(0)[None])
         features = family.features[:, : lags * family.width]
-        found = _ridge(x @ features, left, penalties)
+        weights = _ridge(x @ features, left, penalties)
         if method == "direct":
-            weight = family.base + features @ found
+            weight = family.base + features @ weights
         elif family.anchor is None:
-            weight = _recursive(family.base[:, 0] + (features @ found)[..., 0], horizon)
+            weight = _recursive(family.base[:, 0] + (features @ weights)[..., 0], horizon)
         else:
-            one = torch.nn.functional.pad(found[..., 0].flip(1), (len(family.base) - lags, 0))
+            one = torch.nn.functional.pad(weights[..., 0].flip(1), (len(family.base) - lags, 0))
             weight = _recursive(one, horizon, family.anchor)
         if method == "recursive":
             weight = torch.where(self._explodes(weight)[:, None, None], family.base, weight)
@@ -242,8 +242,8 @@ def _recursive(one: Tensor, horizon: int, anchor: Tensor | None = None) -> Tenso
     """
     count, steps = one.shape
     level = one.new_zeros(steps, 1) if anchor is None else anchor[:, None]
-    known = (torch.eye(steps, dtype=one.dtype) - level).expand(count, -1, -1)
-    values = torch.cat([known, one.new_zeros(count, steps, horizon)], dim=2)
+    past = (torch.eye(steps, dtype=one.dtype) - level).expand(count, -1, -1)
+    values = torch.cat([past, one.new_zeros(count, steps, horizon)], dim=2)
     for ahead in range(horizon):
         values[..., steps + ahead] = torch.einsum("pij,pj->pi", values[..., ahead : steps + ahead], one)
     return values[..., steps:] + level

@@ -51,9 +51,9 @@ class Family:
         """Returns the values of windows `(N, K, C)` that are used, `(N, F)`; the start of a series is extended back."""
         steps = x.shape[1]
         if bool((counts < steps).any()):
-            place = torch.arange(steps).expand(len(x), -1)
-            before = (steps - counts)[:, None] - place
-            at = place + (before.clamp(min=0) + self.season - 1) // self.season * self.season
+            step = torch.arange(steps).expand(len(x), -1)
+            before = (steps - counts)[:, None] - step
+            at = step + (before.clamp(min=0) + self.season - 1) // self.season * self.season
             x = x.gather(1, at.clamp(max=steps - 1)[..., None].expand_as(x))
         return x.flatten(1) if self.channel is None else x[:, :, self.channel]
 
@@ -74,40 +74,40 @@ def families(steps: int, horizon: int, seasons: Sequence[int], channel: int = 0)
         ['last value', 'mean', 'season of 7', 'moved season of 7', 'mean season of 7', 'level 0.1']
     """
     value = torch.eye(steps, dtype=torch.float64).flip(1)  # column j: the value j steps before the last
-    found = [Family("last value", value[:, [0] * horizon], value[:, :-1] - value[:, 1:], channel, level=True)]
+    continuations = [Family("last value", value[:, [0] * horizon], value[:, :-1] - value[:, 1:], channel, level=True)]
     mean = value.mean(1, keepdim=True).expand(-1, horizon)
-    found.append(Family("mean", mean, value[:, :-1] - mean[:, :1], channel, reach=0, anchor=mean[:, 0]))
+    continuations.append(Family("mean", mean, value[:, :-1] - mean[:, :1], channel, reach=0, anchor=mean[:, 0]))
     for season in [season for season in seasons if season + 2 <= steps]:
         ahead = torch.arange(horizon)
         at, cycles = season - 1 - ahead % season, ahead // season + 1
         change = value[:, :-season] - value[:, season:]
-        found.append(Family(f"season of {season}", value[:, at], change, channel, season=season, reach=season))
+        continuations.append(Family(f"season of {season}", value[:, at], change, channel, season=season, reach=season))
         if change.shape[1] > 1:
             moved, changes = value[:, at] + change[:, :1] * cycles, change[:, :-1] - change[:, 1:]
             name = f"moved season of {season}"
-            found.append(Family(name, moved, changes, channel, season=season, reach=season + 1))
+            continuations.append(Family(name, moved, changes, channel, season=season, reach=season + 1))
         if steps >= 2 * season:
             mean = torch.stack([value[:, at + season * i] for i in range(steps // season)]).mean(0)
             name = f"mean season of {season}"
-            found.append(Family(name, mean, change, channel, recursive=False, season=season, reach=season))
+            continuations.append(Family(name, mean, change, channel, recursive=False, season=season, reach=season))
     nothing = torch.zeros(steps, 0, dtype=torch.float64)
     for (name, season), weight in smoothing_maps(steps, horizon, seasons).items():
         level = name.startswith(("level", "last value"))
-        found.append(Family(name, weight, nothing, channel, level=level, season=season))
-    return found
+        continuations.append(Family(name, weight, nothing, channel, level=level, season=season))
+    return continuations
 
 
-def joint_family(steps: int, channels: int, own: int, horizon: int) -> Family:
+def joint_family(steps: int, channels: int, target: int, horizon: int) -> Family:
     """Returns the family that uses the differences of all channels and the last values of the other channels.
 
-    Windows are flattened step by step; `own` is the channel to continue.
+    Windows are flattened step by step; `target` is the channel to continue.
     """
     value = torch.eye(steps * channels, dtype=torch.float64).reshape(-1, steps, channels).flip(1)
     last = value[:, 0]
     change = (value[:, :-1] - value[:, 1:]).flatten(1)
-    others = last[:, [channel for channel in range(channels) if channel != own]]
+    others = last[:, [channel for channel in range(channels) if channel != target]]
     features = torch.cat([others, torch.zeros(len(last), 1, dtype=torch.float64), change], dim=1)
-    return Family("all channels", last[:, [own] * horizon], features, None, recursive=False, width=channels)
+    return Family("all channels", last[:, [target] * horizon], features, None, recursive=False, width=channels)
 
 
 _LEVELS = (0.1, 0.2, 0.35, 0.5, 0.7)
@@ -126,34 +126,34 @@ def smoothing_maps(steps: int, horizon: int, seasons: Sequence[int]) -> dict[tup
         [12.0, 13.0]
     """
     plain = {**_levels(steps, horizon), **_drifts(steps, horizon), **_trends(steps, horizon)}
-    found = {(name, 1): weight for name, weight in plain.items()}
+    maps = {(name, 1): weight for name, weight in plain.items()}
     last = torch.eye(steps, dtype=torch.float64)[:, -1:].expand(-1, horizon)
     for season in [season for season in seasons if season + 2 <= steps]:
         for memory in _SEASON_MEMORIES:
             adjusted, ahead = _adjustment(steps, horizon, season, memory)
             for name, weight in {"last value": last, **plain}.items():
-                found[f"{name}, season of {season} (memory {memory:g})", season] = adjusted @ weight + ahead
-    return found
+                maps[f"{name}, season of {season} (memory {memory:g})", season] = adjusted @ weight + ahead
+    return maps
 
 
 def _levels(steps: int, horizon: int) -> dict[str, Tensor]:
     """Simple exponential smoothing: `level = share * value + (1 - share) * level`."""
-    found = {}
+    maps = {}
     for share in _LEVELS:
         weight = share * (1 - share) ** torch.arange(steps - 1, -1, -1, dtype=torch.float64)
         weight[0] /= share
-        found[f"level {share:g}"] = weight[:, None].expand(-1, horizon)
-    return found
+        maps[f"level {share:g}"] = weight[:, None].expand(-1, horizon)
+    return maps
 
 
 def _drifts(steps: int, horizon: int) -> dict[str, Tensor]:
     """The last value plus the mean change over several spans."""
-    value, found = torch.eye(steps, dtype=torch.float64), {}
+    value, maps = torch.eye(steps, dtype=torch.float64), {}
     for span in sorted({*(span for span in _SPANS if span < steps), steps - 1} - {0}):
         slope = (value[:, -1:] - value[:, -1 - span, None]) / span
         for damping in _DAMPING:
-            found[f"drift over {span}, damping {damping:g}"] = value[:, -1:] + slope * _reach(horizon, damping)
-    return found
+            maps[f"drift over {span}, damping {damping:g}"] = value[:, -1:] + slope * _reach(horizon, damping)
+    return maps
 
 
 def _trends(steps: int, horizon: int) -> dict[str, Tensor]:
@@ -166,14 +166,14 @@ def _trends(steps: int, horizon: int) -> dict[str, Tensor]:
         value[0].expand(len(settings), -1),
         ((value[first] - value[0]) / max(first, 1)).expand_as(share * value[0]),
     )
-    for place in range(1, steps):
+    for step in range(1, steps):
         before = level
-        level = share * value[place] + (1 - share) * (level + damping * slope)
+        level = share * value[step] + (1 - share) * (level + damping * slope)
         slope = slope_share * (level - before) + (1 - slope_share) * damping * slope
     return {
-        f"trend {own[0]:g}, {own[1]:g}, damping {own[2]:g}": level[i, :, None]
-        + slope[i, :, None] * _reach(horizon, own[2])
-        for i, own in enumerate(settings)
+        f"trend {setting[0]:g}, {setting[1]:g}, damping {setting[2]:g}": level[i, :, None]
+        + slope[i, :, None] * _reach(horizon, setting[2])
+        for i, setting in enumerate(settings)
     }
 
 
@@ -204,15 +204,15 @@ def _adjustment(steps: int, horizon: int, season: int, memory: float) -> tuple[T
 def _moving_average(steps: int, season: int) -> Tensor:
     """Returns the map `(K, K)` to centered means over one season, continued on straight lines at both ends."""
     half = season // 2
-    found = torch.zeros(steps, steps, dtype=torch.float64)
+    average = torch.zeros(steps, steps, dtype=torch.float64)
     first, last = half, steps - 1 - half
-    for place in range(first, last + 1):
-        found[place - half : place + half + 1, place] = 1 / season
+    for step in range(first, last + 1):
+        average[step - half : step + half + 1, step] = 1 / season
         if season % 2 == 0:  # the first and the last value have the same phase
-            found[[place - half, place + half], place] /= 2
+            average[[step - half, step + half], step] /= 2
     span = min(season, last - first)
-    late, early = found[:, last] - found[:, last - span], found[:, first + span] - found[:, first]
+    late, early = average[:, last] - average[:, last - span], average[:, first + span] - average[:, first]
     for away in range(1, half + 1):
-        found[:, last + away] = found[:, last] + late * away / span
-        found[:, first - away] = found[:, first] - early * away / span
-    return found
+        average[:, last + away] = average[:, last] + late * away / span
+        average[:, first - away] = average[:, first] - early * away / span
+    return average

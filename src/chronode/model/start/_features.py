@@ -59,11 +59,11 @@ class Summaries(Features):
 
     def forward(self, x: Tensor, **times: Tensor | None) -> Tensor:
         """Returns `(B, F)`, or `(B, T, F)`."""
-        found = summaries(x, **times, every_step=self.every_step)
+        columns = summaries(x, **times, every_step=self.every_step)
         if not self.newest:
-            return found
+            return columns
         shown = [name == "last" for name in PER_CHANNEL for _ in range(x.shape[-1])] + [False] * len(OVERALL)
-        return found.masked_fill(~torch.tensor(shown, device=x.device), torch.nan)
+        return columns.masked_fill(~torch.tensor(shown, device=x.device), torch.nan)
 
 
 class RankedSummaries(Features):
@@ -85,22 +85,22 @@ class RankedSummaries(Features):
 
     def forward(self, x: Tensor, **times: Tensor | None) -> Tensor:
         """Returns `(B, F)`."""
-        found = self.summaries(x, **times)
-        ranks = self._ranks(found).masked_fill(found.isnan(), torch.nan)
-        return torch.cat([ranks, ranks.square(), (~found.isnan()).double()], dim=1)
+        columns = self.summaries(x, **times)
+        ranks = self._ranks(columns).masked_fill(columns.isnan(), torch.nan)
+        return torch.cat([ranks, ranks.square(), (~columns.isnan()).double()], dim=1)
 
     def fit(self, x: Tensor, **times: Tensor | None) -> None:
         """Takes the quantiles of these series."""
-        found = self.summaries(x, **times)
-        shares = torch.linspace(0, 1, _QUANTILES, dtype=found.dtype)
-        self.get_buffer("quantiles").copy_(torch.nanquantile(found, shares, dim=0).nan_to_num(nan=0.0))
+        columns = self.summaries(x, **times)
+        shares = torch.linspace(0, 1, _QUANTILES, dtype=columns.dtype)
+        self.get_buffer("quantiles").copy_(torch.nanquantile(columns, shares, dim=0).nan_to_num(nan=0.0))
 
-    def _ranks(self, found: Tensor) -> Tensor:
+    def _ranks(self, columns: Tensor) -> Tensor:
         """Each interval between two quantiles adds its share; one without width adds half of it to its own value."""
         quantiles = self.get_buffer("quantiles")
         low, width = quantiles[:-1, None], quantiles.diff(dim=0)[:, None]
-        above = ((found - low) / width.clamp(min=torch.finfo(found.dtype).tiny)).clamp(0, 1)
-        level = torch.where(width > 0, above, 0.5 * ((found > low).double() + (found >= low).double()))
+        above = ((columns - low) / width.clamp(min=torch.finfo(columns.dtype).tiny)).clamp(0, 1)
+        level = torch.where(width > 0, above, 0.5 * ((columns > low).double() + (columns >= low).double()))
         return level.mean(0) - 0.5
 
 
@@ -169,15 +169,15 @@ class Positions(Features):
     ) -> Tensor:
         """Returns `(B, F)`; NaN where nothing was read."""
         _, valid, times = clock(x, lengths, dt, self.gap)
-        seen = valid[..., None].expand_as(x) if observed is None else observed & valid[..., None]
+        is_observed = valid[..., None].expand_as(x) if observed is None else observed & valid[..., None]
         ages = times[:, -1:] - times
-        return torch.cat([self._placed(x.double(), seen, time) for time in (times, ages)], dim=1)
+        return torch.cat([self._placed(x.double(), is_observed, time) for time in (times, ages)], dim=1)
 
-    def _placed(self, x: Tensor, seen: Tensor, time: Tensor) -> Tensor:
-        place = nearest(time).long()[..., None].expand_as(x).masked_fill(~seen, self.steps).clamp(max=self.steps)
+    def _placed(self, x: Tensor, observed: Tensor, time: Tensor) -> Tensor:
+        at = nearest(time).long()[..., None].expand_as(x).masked_fill(~observed, self.steps).clamp(max=self.steps)
         sums = x.new_zeros(len(x), self.steps + 1, self.channels)
-        count = sums.scatter_add(1, place, torch.ones_like(x))[:, : self.steps]
-        return (sums.scatter_add(1, place, x.masked_fill(~seen, 0.0))[:, : self.steps] / count).flatten(1)
+        count = sums.scatter_add(1, at, torch.ones_like(x))[:, : self.steps]
+        return (sums.scatter_add(1, at, x.masked_fill(~observed, 0.0))[:, : self.steps] / count).flatten(1)
 
 
 class Patterns(Features):
@@ -207,13 +207,13 @@ class Patterns(Features):
         """Returns the shares `(B, F)`."""
         values, lengths = self._regular(x, **times)
         padding = torch.arange(values.shape[2], device=x.device) >= lengths[:, None]
-        found = []
+        shares = []
         for response, levels in zip(self._responses(values), self._buffer("levels"), strict=True):
             response.masked_fill_(padding[:, None], -torch.inf)
             above = response[:, :, None] > levels[..., None]
             # As bytes: the sum of a bool tensor converts every element to 64 bits first.
-            found.append(above.view(torch.uint8).sum(-1, dtype=torch.int32).flatten(1))
-        return torch.cat(found, dim=1).double() / lengths[:, None]
+            shares.append(above.view(torch.uint8).sum(-1, dtype=torch.int32).flatten(1))
+        return torch.cat(shares, dim=1).double() / lengths[:, None]
 
     def fit(self, x: Tensor, **times: Tensor | None) -> None:
         """Draws the channels of each pattern and takes its levels from the responses to these series."""
@@ -222,13 +222,13 @@ class Patterns(Features):
             self._buffer("mix").copy_(torch.tensor(_draw_mix(rng, self.channels, len(self.dilations))))
         values, lengths = self._regular(x, **times)
         valid = torch.arange(values.shape[2]) < lengths[:, None]
-        for place, response in enumerate(self._responses(values)):
-            seen = response.transpose(1, 2)[valid]
-            seen = seen[:: max(1, len(seen) // 20_000)].sort(dim=0).values
-            levels = self._buffer("levels")[place]
+        for index, response in enumerate(self._responses(values)):
+            responses = response.transpose(1, 2)[valid]
+            responses = responses[:: max(1, len(responses) // 20_000)].sort(dim=0).values
+            levels = self._buffer("levels")[index]
             numbers = torch.arange(1, levels.numel() + 1).reshape(levels.shape)
-            rows = ((numbers + place) * _GOLDEN % 1 * (len(seen) - 1)).round().long()
-            levels.copy_(seen.gather(0, rows.T).T)
+            rows = ((numbers + index) * _GOLDEN % 1 * (len(responses) - 1)).round().long()
+            levels.copy_(responses.gather(0, rows.T).T)
 
     def _regular(self, x: Tensor, **times: Tensor | None) -> tuple[Tensor, Tensor]:
         """Returns values `(B, D, G)` on a regular grid, and lengths."""
@@ -285,13 +285,13 @@ def build_features(
         >>> build_features({"kind": "values", "channels": 2, "steps": 5}).size
         10
     """
-    own = {name: value for name, value in description.items() if name != "kind"}
-    if "gap" in own:
-        own["gap"] = number("start.gap", own["gap"], above=0)
-    if "dilations" in own:
-        own["dilations"] = tuple(whole("start.dilations", dilation, at_least=1) for dilation in own["dilations"])
+    sizes = {name: value for name, value in description.items() if name != "kind"}
+    if "gap" in sizes:
+        sizes["gap"] = number("start.gap", sizes["gap"], above=0)
+    if "dilations" in sizes:
+        sizes["dilations"] = tuple(whole("start.dilations", dilation, at_least=1) for dilation in sizes["dilations"])
     kinds = {kind.kind: kind for kind in (Summaries, RankedSummaries, Values, Readings, Positions, Patterns)}
-    return kinds[description["kind"]](**own)
+    return kinds[description["kind"]](**sizes)
 
 
 def _draw_mix(rng: np.random.Generator, channels: int, dilations: int) -> np.ndarray:

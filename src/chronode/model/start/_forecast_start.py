@@ -59,19 +59,19 @@ class ForecastMaps:
 
     def fitted(self, rows: Rows) -> Map:
         """Returns one map of all values of a window to all outputs, fitted to these rows."""
-        found = [
-            average(members, rows.windows(place), known)
-            for place, (members, known) in enumerate(zip(self.members, self.families, strict=True))
+        maps = [
+            average(members, rows.windows(channel), families)
+            for channel, (members, families) in enumerate(zip(self.members, self.families, strict=True))
         ]
-        weight = torch.stack([own.weight for own in found], dim=-1)
-        return Map(weight.flatten(2).flatten(0, 1), torch.stack([own.bias for own in found], dim=-1).flatten())
+        weight = torch.stack([one.weight for one in maps], dim=-1)
+        return Map(weight.flatten(2).flatten(0, 1), torch.stack([one.bias for one in maps], dim=-1).flatten())
 
     def start(self, rows: Rows) -> LinearStart:
         """Returns the module of the map that is fitted to these rows."""
-        found = self.fitted(rows[some(torch.ones(len(rows.x), dtype=torch.bool), _MOST_REFITTED)])
-        start = LinearStart(self.description, len(found.bias))
+        fitted = self.fitted(rows[some(torch.ones(len(rows.x), dtype=torch.bool), _MOST_REFITTED)])
+        start = LinearStart(self.description, len(fitted.bias))
         same = {name: start.get_buffer(name).clone() for name in ("mean", "std", "low", "high")}
-        start.take(Linear(**same, weight=found.weight, bias=found.bias))
+        start.take(Linear(**same, weight=fitted.weight, bias=fitted.bias))
         return start
 
 
@@ -119,9 +119,9 @@ def choose_maps(
         whole = rows_of(parts, description, view)
         folds = by_group(parts, seed)
     folds = [Fold(some(f.fit, _MOST_FITTED), some(f.near, _MOST_FITTED), some(f.judge, _MOST_JUDGED)) for f in folds]
-    known = [tuple(_families(parts, steps, channel, view)) for channel in relative]
-    members = [tuple(choose(whole.windows(i), folds, own)) for i, own in enumerate(known)]
-    return ForecastMaps(description, view, tuple(members), tuple(known))
+    choices = [tuple(_families(parts, steps, channel, view)) for channel in relative]
+    members = [tuple(choose(whole.windows(i), folds, of_channel)) for i, of_channel in enumerate(choices)]
+    return ForecastMaps(description, view, tuple(members), tuple(choices))
 
 
 def fit_forecast(train: Sequences, valid: Sequences, relative: Sequence[int], *, seed: int = 0) -> StartFit:
@@ -171,10 +171,10 @@ def fit_forecast(train: Sequences, valid: Sequences, relative: Sequence[int], *,
     return replace(candidates[kept], note=note)
 
 
-def _input_groups(s: Sequences, known: Sequence[int]) -> list[list[int]]:
+def _input_groups(s: Sequences, inputs: Sequence[int]) -> list[list[int]]:
     """Returns the known inputs that are kept or left out together: the sine and the cosine of a period."""
     groups: dict[str, list[int]] = {}
-    for channel in known:
+    for channel in inputs:
         name = s.channels[channel]
         period = name.removesuffix(" sin").removesuffix(" cos")
         waves = {f"{period} sin", f"{period} cos"} <= set(s.channels)
@@ -195,10 +195,10 @@ def _with_inputs(fitted: StartFit, train: Sequences, valid: Sequences, seed: int
 def _relative_view(train: Sequences, relative: Sequence[int], inputs: Sequence[int] | None) -> Relative:
     """Returns the fitted transform of windows for a model that sees these known inputs; all by default."""
     assert train.target is not None
-    known = known_channels(train)
-    view = Relative(relative, known, train.target.values.shape[1] // len(relative))
-    if known:
-        view.keep(known if inputs is None else inputs)
+    channels = known_channels(train)
+    view = Relative(relative, channels, train.target.values.shape[1] // len(relative))
+    if channels:
+        view.keep(channels if inputs is None else inputs)
         view.fit_effects(train)
     view.fit_floor(train)
     return view
@@ -211,14 +211,14 @@ def _fitted(
     with threads(threads_for(int(train.lengths.sum()) * train.num_channels)):
         maps = choose_maps(train, valid, relative, seed, inputs=inputs)
         start, held_out = fit_maps(maps, train)
-    found = MapsFit(start, maps.description, held_out, {}, 0.0, maps.relative, maps)
+    of_values = MapsFit(start, maps.description, held_out, {}, 0.0, maps.relative, maps)
     # Other series of the same years do not tell which of both goes on into the next year.
     by_time = len(np.intersect1d(train.groups, valid.groups)) > 0
     if not is_irregular(train) and not (train.has_missing and by_time):
-        return replace(found, losses={"values": _error(found, valid)})
+        return replace(of_values, losses={"values": _error(of_values, valid)})
     readings = fit_features(train, valid, _reading_kinds(train), view=maps.relative, seed=seed)
-    losses = {"values": _error(found, valid), "readings": _error(readings, valid)}
-    best = found if losses["values"] <= losses["readings"] else readings
+    losses = {"values": _error(of_values, valid), "readings": _error(readings, valid)}
+    best = of_values if losses["values"] <= losses["readings"] else readings
     return replace(best, losses=losses)
 
 
@@ -244,14 +244,14 @@ def naive_forecasts(train: Sequences, relative: Relative, season: int) -> dict[s
     description = {"kind": "values", "channels": train.num_channels, "steps": steps, "gap": gap}
     assert train.target is not None
     horizon = train.target.values.shape[1] // len(channels)
-    known = [tuple(families(steps, horizon, [season] if season > 1 else [], channel)) for channel in channels]
+    choices = [tuple(families(steps, horizon, [season] if season > 1 else [], channel)) for channel in channels]
     names = {"last value": "last value", f"seasonal naive ({season})": f"season of {season}"}
-    found: dict[str, StartFit] = {}
+    forecasts: dict[str, StartFit] = {}
     for name, family in names.items():
-        if all(family in [own.name for own in families_of] for families_of in known):
-            maps = ForecastMaps(description, view, ((Member(family, "naive"),),) * len(channels), tuple(known))
-            found[name] = MapsFit(*_start_of(maps, train), {}, 0.0, view, maps)
-    return found
+        if all(family in [one.name for one in families_of] for families_of in choices):
+            maps = ForecastMaps(description, view, ((Member(family, "naive"),),) * len(channels), tuple(choices))
+            forecasts[name] = MapsFit(*_start_of(maps, train), {}, 0.0, view, maps)
+    return forecasts
 
 
 def last_value_at_every_step(train: Sequences, scaler: Scaler | None) -> StartFit | None:
@@ -327,8 +327,8 @@ def fit_maps(maps: ForecastMaps, train: Sequences) -> tuple[LinearStart, Tensor]
     folds = torch.tensor(folds_of(train, _FOLDS))
     for fold in folds.unique().tolist():
         inside = folds == fold
-        found = maps.fitted(rows[some(~inside, _MOST_FITTED)])
-        held_out[inside] = inputs[inside] @ found.weight + found.bias
+        fitted = maps.fitted(rows[some(~inside, _MOST_FITTED)])
+        held_out[inside] = inputs[inside] @ fitted.weight + fitted.bias
     return maps.start(maps.rows([train])), held_out
 
 
@@ -343,11 +343,11 @@ def _families(parts: Sequence[Sequences], steps: int, channel: int, relative: Re
     """Returns all families that continue a channel of these windows."""
     horizon = relative.horizon
     seasons = possible_seasons(stretch_of(parts, channel, relative.channels, horizon), calendar_seasons(parts[0]))
-    found = families(steps, horizon, seasons, channel)
+    continuations = families(steps, horizon, seasons, channel)
     channels = parts[0].num_channels
     if channels > 1 and steps * channels <= _MOST_COLUMNS:
-        found.append(joint_family(steps, channels, channel, horizon))
-    return found
+        continuations.append(joint_family(steps, channels, channel, horizon))
+    return continuations
 
 
 def stretch_of(parts: Sequence[Sequences], channel: int, relative: Sequence[int], horizon: int) -> np.ndarray:

@@ -47,13 +47,13 @@ def on_grid(
         return x, lengths
     ends = times[:, -1]
     counts = torch.minimum(nearest(ends).long() + 1, MOST_TIMES_THE_STEPS * lengths)
-    place = torch.arange(int(counts.max()), device=x.device)
-    grid = (ends - (counts - 1))[:, None] + place
+    position = torch.arange(int(counts.max()), device=x.device)
+    grid = (ends - (counts - 1))[:, None] + position
     at = torch.searchsorted(times, grid.clamp(max=ends[:, None]) + 1e-6, right=True).sub(1).clamp(min=0)
     at = torch.minimum(at, lengths[:, None] - 1)
-    seen = valid[..., None].expand_as(x) if observed is None else observed & valid[..., None]
-    values = _interpolated(x, seen, times, grid, at)
-    return values.masked_fill((place >= counts[:, None])[..., None], 0.0), counts
+    is_observed = valid[..., None].expand_as(x) if observed is None else observed & valid[..., None]
+    values = _interpolated(x, is_observed, times, grid, at)
+    return values.masked_fill((position >= counts[:, None])[..., None], 0.0), counts
 
 
 def clock(x: Tensor, lengths: Tensor | None, dt: Tensor | None, gap: float = 1.0) -> tuple[Tensor, Tensor, Tensor]:
@@ -70,12 +70,12 @@ def clock(x: Tensor, lengths: Tensor | None, dt: Tensor | None, gap: float = 1.0
     return lengths, valid, (gaps.cumsum(1) - gaps[:, :1]) / gap
 
 
-def _interpolated(x: Tensor, seen: Tensor, times: Tensor, grid: Tensor, at: Tensor) -> Tensor:
+def _interpolated(x: Tensor, is_observed: Tensor, times: Tensor, grid: Tensor, at: Tensor) -> Tensor:
     """Returns values `(B, G, D)` at the times `grid (B, G)`, which are at or after step `at (B, G)`."""
     steps = x.shape[1]
-    place = torch.arange(steps, device=x.device)[None, :, None].expand_as(x)
-    before = place.masked_fill(~seen, -1).cummax(1).values
-    after = place.masked_fill(~seen, steps).flip(1).cummin(1).values.flip(1)
+    step = torch.arange(steps, device=x.device)[None, :, None].expand_as(x)
+    before = step.masked_fill(~is_observed, -1).cummax(1).values
+    after = step.masked_fill(~is_observed, steps).flip(1).cummin(1).values.flip(1)
     index = at[..., None].expand(*at.shape, x.shape[2])
     low = before.gather(1, index)
     exact = times.gather(1, at) >= grid - 1e-6  # includes a reading at exactly this time
@@ -130,31 +130,31 @@ def recent_values(recent: Recent, steps: int, gap: float, *, regular: bool) -> t
     """
     x, inside = recent.x, recent.inside
     if regular:
-        known = inside[..., None] & (x == x)
-        return x[:, -steps:].flatten(1), known[:, -steps:].flatten(1)
+        is_known = inside[..., None] & (x == x)
+        return x[:, -steps:].flatten(1), is_known[:, -steps:].flatten(1)
     ages = recent.ages / gap
     begin = torch.where(inside, ages, torch.zeros_like(ages)).amax(1, keepdim=True)
     oldest = torch.minimum(nearest(begin), MOST_TIMES_THE_STEPS * recent.count - 1)
     grid = torch.arange(steps - 1, -1, -1, dtype=x.dtype, device=x.device)  # ages of the grid points
-    values, known = _interpolated_by_age(x, recent.seen, ages, grid)
-    known = known & (grid <= oldest)[..., None]
-    return values.flatten(1), known.flatten(1)
+    values, is_known = _interpolated_by_age(x, recent.seen, ages, grid)
+    is_known = is_known & (grid <= oldest)[..., None]
+    return values.flatten(1), is_known.flatten(1)
 
 
-def _interpolated_by_age(x: Tensor, seen: Tensor, ages: Tensor, grid: Tensor) -> tuple[Tensor, Tensor]:
+def _interpolated_by_age(x: Tensor, is_observed: Tensor, ages: Tensor, grid: Tensor) -> tuple[Tensor, Tensor]:
     """Returns values `(B, G, D)` at the ages of the grid, interpolated linearly, and whether there are any."""
     size = x.shape[1]
-    place = torch.arange(1, size + 1, dtype=x.dtype, device=x.device)[:, None]  # from 1: 0 is none
+    number = torch.arange(1, size + 1, dtype=x.dtype, device=x.device)[:, None]  # from 1: 0 is none
     point = grid[:, None, None]
-    x, seen, ages = x[:, None], seen[:, None], ages[:, None, :, None]
+    x, is_observed, ages = x[:, None], is_observed[:, None], ages[:, None, :, None]
     nothing = torch.zeros_like(ages) + torch.zeros_like(x)  # (B, 1, W, D)
-    before = torch.where(seen & (ages >= point - _CLOSE), place, nothing).amax(2)
-    after = torch.where(seen & (ages <= point + _CLOSE), size + 1 - place, nothing).amax(2)
+    before = torch.where(is_observed & (ages >= point - _CLOSE), number, nothing).amax(2)
+    after = torch.where(is_observed & (ages <= point + _CLOSE), size + 1 - number, nothing).amax(2)
     any_before, any_after = before > 0, after > 0
     after = size + 1 - after
     low = torch.where(any_before, before, after)[:, :, None]
     high = torch.where(any_after, after, before)[:, :, None]
-    picked = [torch.where(place == at, v + nothing, nothing).sum(2) for at in (low, high) for v in (x, ages)]
+    picked = [torch.where(number == at, v + nothing, nothing).sum(2) for at in (low, high) for v in (x, ages)]
     share = ((picked[1] - grid[:, None]) / (picked[1] - picked[3]).clamp(min=1e-12)).clamp(0, 1)
     return picked[0] + share * (picked[2] - picked[0]), any_before | any_after
 
@@ -162,5 +162,5 @@ def _interpolated_by_age(x: Tensor, seen: Tensor, ages: Tensor, grid: Tensor) ->
 def recent_readings(recent: Recent, steps: int, gap: float) -> tuple[Tensor, Tensor]:
     """Returns the features of `Readings` and whether each is known, both `(B, steps * (D + 1))`."""
     rows = torch.cat([recent.x, (recent.gaps / gap).log1p()[..., None]], dim=-1)
-    known = torch.cat([recent.seen, recent.inside[..., None]], dim=-1)
-    return rows[:, -steps:].flatten(1), known[:, -steps:].flatten(1)
+    is_known = torch.cat([recent.seen, recent.inside[..., None]], dim=-1)
+    return rows[:, -steps:].flatten(1), is_known[:, -steps:].flatten(1)

@@ -46,14 +46,14 @@ class Linear:
 
     def __call__(self, features: Tensor) -> Tensor:
         """Returns `(..., K)` of features `(..., F)`."""
-        known = ~features.isnan()
-        return standardized(features, known, self.mean, self.std, self.low, self.high) @ self.weight + self.bias
+        is_known = ~features.isnan()
+        return standardized(features, is_known, self.mean, self.std, self.low, self.high) @ self.weight + self.bias
 
 
-def standardized(features: Tensor, known: Tensor, mean: Tensor, std: Tensor, low: Tensor, high: Tensor) -> Tensor:
+def standardized(features: Tensor, is_known: Tensor, mean: Tensor, std: Tensor, low: Tensor, high: Tensor) -> Tensor:
     """Returns features with mean 0 and standard deviation 1 as in training; missing features are 0."""
     inside = features.clamp(low, high)
-    return torch.where(known, (inside - mean) / std, torch.zeros_like(inside))
+    return torch.where(is_known, (inside - mean) / std, torch.zeros_like(inside))
 
 
 @dataclass(frozen=True)
@@ -106,27 +106,27 @@ def fit_linear(
         >>> found.linear(torch.tensor([[0.5]]).double()).round(decimals=3).item()
         2.5
     """
-    known = (target >= 0) if classes else ~target.isnan().any(-1)
+    has_target = (target >= 0) if classes else ~target.isnan().any(-1)
     solve = _logistic_path if classes else _ridge_path
     penalties = tuple(penalties or (LOGISTIC_PENALTIES if classes else RIDGE_PENALTIES))
 
     def path(rows: Tensor) -> list[Linear]:
-        rows = rows & known
+        rows = rows & has_target
         if not rows.any():  # every known target is in one fold: there is nothing else to fit to
-            rows = known
-        about = _moments(features[rows], clip)
-        inputs = standardized(features[rows], ~features[rows].isnan(), *about)
+            rows = has_target
+        moments = _moments(features[rows], clip)
+        inputs = standardized(features[rows], ~features[rows].isnan(), *moments)
         solved = solve(inputs, target[rows], penalties, classes)
-        return [Linear(*about, weight, bias) for weight, bias in solved]
+        return [Linear(*moments, weight, bias) for weight, bias in solved]
 
     held = features.new_zeros(len(penalties), len(features), classes or target.shape[1])
     for fold in folds.unique().tolist():
         inside = folds == fold
         held[:, inside] = _outputs(path(~inside), features[inside])
-    whole = path(torch.ones_like(known))
-    losses = torch.stack([loss_of(found[known], target[known], classes) for found in held])
+    whole = path(torch.ones_like(has_target))
+    losses = torch.stack([loss_of(outputs[has_target], target[has_target], classes) for outputs in held])
     if judge is not None and len(judge[0]):
-        judged = torch.stack([loss_of(own, judge[1], classes) for own in _outputs(whole, judge[0])])
+        judged = torch.stack([loss_of(outputs, judge[1], classes) for outputs in _outputs(whole, judge[0])])
         losses = (1 - weight) * losses + weight * judged
     best = int(losses.nan_to_num(nan=torch.inf).argmin())
     return Choice(whole[best], held[best], penalties[best], float(losses[best]))
@@ -159,15 +159,15 @@ def fit_classes(
     steepness = torch.logspace(0, 2, 41, dtype=torch.float64)
     losses = torch.stack([expected_loss(ridge.held_out * by, target, classes) for by in steepness])
     by = float(steepness[int(losses.argmin())])
-    found = [replace(ridge, linear=ridge.linear.scaled(by), held_out=ridge.held_out * by, scale=by)]
+    choices = [replace(ridge, linear=ridge.linear.scaled(by), held_out=ridge.held_out * by, scale=by)]
     if logistic:
-        found.append(fit_linear(features, target, folds, classes=classes, clip=clip, judge=judge))
+        choices.append(fit_linear(features, target, folds, classes=classes, clip=clip, judge=judge))
 
     def loss(choice: Choice) -> float:
-        own = expected_loss(choice.held_out, target, classes)
-        return float(own if judge is None else (own + expected_loss(choice.linear(judge[0]), judge[1], classes)) / 2)
+        mean = expected_loss(choice.held_out, target, classes)
+        return float(mean if judge is None else (mean + expected_loss(choice.linear(judge[0]), judge[1], classes)) / 2)
 
-    return min((replace(choice, loss=loss(choice)) for choice in found), key=lambda choice: choice.loss)
+    return min((replace(choice, loss=loss(choice)) for choice in choices), key=lambda choice: choice.loss)
 
 
 def class_columns(target: Tensor, classes: int) -> Tensor:
@@ -186,8 +186,8 @@ def expected_loss(output: Tensor, target: Tensor, classes: int) -> Tensor:
 def loss_of(output: Tensor, target: Tensor, classes: int) -> Tensor:
     """Returns the cross entropy of classes or the mean squared error of numbers; unknown targets are ignored."""
     if classes:
-        known = target >= 0
-        return torch.nn.functional.cross_entropy(output[known], target[known].long())
+        has_target = target >= 0
+        return torch.nn.functional.cross_entropy(output[has_target], target[has_target].long())
     return (output - target).square().nanmean()
 
 
@@ -217,12 +217,12 @@ def _ridge_path(x: Tensor, y: Tensor, penalties: Sequence[float], classes: int) 
     values, vectors = torch.linalg.eigh((x.T @ x if small else x @ x.T) / (count * width))
     values = values.clamp(min=0)
     side = vectors.T @ ((x.T @ y) if small else y) / (count * width)
-    found = []
+    solutions = []
     for penalty in penalties:
         solved = vectors @ (side / (values + penalty)[:, None])
         weight = solved if small else x.T @ solved
-        found.append((weight, bias - middle @ weight))
-    return found
+        solutions.append((weight, bias - middle @ weight))
+    return solutions
 
 
 def _logistic_path(x: Tensor, y: Tensor, penalties: Sequence[float], classes: int) -> list[tuple[Tensor, Tensor]]:
@@ -236,13 +236,13 @@ def _logistic_path(x: Tensor, y: Tensor, penalties: Sequence[float], classes: in
     shares = torch.bincount(y.long(), minlength=classes).to(x) + 0.5
     weight = x.new_zeros(x.shape[1], classes).requires_grad_()
     bias = (shares / shares.sum()).log().requires_grad_()
-    found = []
+    solutions = []
     minimize = newton if is_small(count, x.shape[1], classes) else _minimize
     for penalty in sorted(penalties, reverse=True):
         minimize(x, y.long(), weight, bias, penalty)
         solved = weight.detach() / width**0.5
-        found.append((solved if basis is None else basis @ solved, bias.detach().clone()))
-    return found
+        solutions.append((solved if basis is None else basis @ solved, bias.detach().clone()))
+    return solutions
 
 
 def _minimize(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor, penalty: float) -> None:
@@ -292,10 +292,10 @@ def newton(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor, penalty: float) -
     penalties[-1] = 0
     hot = torch.nn.functional.one_hot(y, classes).to(x)
 
-    def loss_at(place: Tensor) -> tuple[Tensor, Tensor]:
-        logits = inputs @ place
-        found = (logits.logsumexp(1) - (logits * hot).sum(1)).mean() + (penalties * place.square()).sum() / 2
-        return found, logits.softmax(1)
+    def loss_at(point: Tensor) -> tuple[Tensor, Tensor]:
+        logits = inputs @ point
+        trial = (logits.logsumexp(1) - (logits * hot).sum(1)).mean() + (penalties * point.square()).sum() / 2
+        return trial, logits.softmax(1)
 
     loss, chances = loss_at(unknowns)
     for _ in range(_NEWTON_ITERATIONS):
@@ -304,9 +304,9 @@ def newton(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor, penalty: float) -
             break
         step = torch.linalg.solve(_hessian(inputs, chances, penalties), gradient.T.flatten()).reshape(classes, -1).T
         size = 1.0
-        while (found := loss_at(unknowns - size * step))[0] > loss and size > 1e-6:
+        while (trial := loss_at(unknowns - size * step))[0] > loss and size > 1e-6:
             size /= 2
-        unknowns, (loss, chances) = unknowns - size * step, found
+        unknowns, (loss, chances) = unknowns - size * step, trial
     weight.copy_(unknowns[:-1])
     bias.copy_(unknowns[-1])
 
@@ -315,5 +315,5 @@ def _hessian(inputs: Tensor, chances: Tensor, penalties: Tensor) -> Tensor:
     """Returns the second derivatives, `(K (F + 1), K (F + 1))`, class by class."""
     curvature = torch.diag_embed(chances) - chances[:, :, None] * chances[:, None]  # (N, K, K)
     weighed = curvature[..., None] * inputs[:, None, None] / len(inputs)  # (N, K, K, F + 1)
-    found = torch.tensordot(inputs, weighed, dims=([0], [0])).permute(1, 0, 2, 3)  # (K, F + 1, K, F + 1)
-    return found.reshape(penalties.numel(), -1) + torch.diag(penalties.T.flatten() + _RIDGE)
+    second = torch.tensordot(inputs, weighed, dims=([0], [0])).permute(1, 0, 2, 3)  # (K, F + 1, K, F + 1)
+    return second.reshape(penalties.numel(), -1) + torch.diag(penalties.T.flatten() + _RIDGE)

@@ -63,13 +63,13 @@ def possible_seasons(values: NDArray[Any], calendar: Sequence[int] = ()) -> list
         >>> possible_seasons(np.sin(2 * np.pi * np.arange(120) / 12) + 0.1 * np.arange(120))
         [12]
     """
-    known = int((~np.isnan(values)).sum())
-    found = {season for season in calendar if known >= _FEWEST_CALENDAR_CYCLES * season}
-    found |= {find_season(values, calendar)}
+    count = int((~np.isnan(values)).sum())
+    seasons = {season for season in calendar if count >= _FEWEST_CALENDAR_CYCLES * season}
+    seasons |= {find_season(values, calendar)}
     for peaks in _peaks_of_both(values):
         for share in (0.9, 0.999):
-            found |= {next((lag for lag, own in peaks.items() if own >= share * max(peaks.values())), 1)}
-    return sorted(found - {1})
+            seasons |= {next((lag for lag, height in peaks.items() if height >= share * max(peaks.values())), 1)}
+    return sorted(seasons - {1})
 
 
 def calendar_seasons(s: Sequences) -> tuple[int, ...]:
@@ -97,11 +97,11 @@ def regular_steps(values: NDArray[Any], times: NDArray[Any] | None, gap: float) 
     """
     if times is None or not len(values):
         return values.astype(np.float64)
-    place = np.round((times - times[-1]) / gap).astype(np.int64)
-    inside = place > -MOST_TIMES_THE_STEPS * len(values)
-    found = np.full((1 - int(place[inside][0]), values.shape[1]), np.nan)
-    found[place[inside] - 1] = values[inside]
-    return found
+    step = np.round((times - times[-1]) / gap).astype(np.int64)
+    inside = step > -MOST_TIMES_THE_STEPS * len(values)
+    regular = np.full((1 - int(step[inside][0]), values.shape[1]), np.nan)
+    regular[step[inside] - 1] = values[inside]
+    return regular
 
 
 def season_of(s: Sequences, channels: Sequence[int]) -> int:
@@ -118,10 +118,10 @@ def season_of(s: Sequences, channels: Sequence[int]) -> int:
 def _filled(values: NDArray[Any]) -> Floats | None:
     """Returns the last values without gaps and outliers; None if they are too few or lie on a line."""
     values = values[-_MOST_STEPS:].astype(np.float64)
-    known, steps = ~np.isnan(values), np.arange(len(values))
-    if known.sum() < _FEWEST_VALUES:
+    is_known, steps = ~np.isnan(values), np.arange(len(values))
+    if is_known.sum() < _FEWEST_VALUES:
         return None
-    filled = np.interp(steps, steps[known], values[known])
+    filled = np.interp(steps, steps[is_known], values[is_known])
     line = np.polyval(np.polyfit(steps, filled, 1), steps)
     rest = filled - line
     if float(rest @ rest) <= 1e-12 * max(float(filled @ filled), 1e-300):  # less is rounding
@@ -140,8 +140,8 @@ def _clipped(values: Floats) -> Floats:
 def _best(values: Floats, seasons: Sequence[int], chance: float) -> int | None:
     """Returns the season that describes the values best of those that chance does not explain; None if none is left."""
     most = NormalDist().inv_cdf(1 - chance / max(len(seasons), 1))
-    found = [(season, *_tested(values, season)) for season in seasons]
-    criteria = {season: criterion for season, score, criterion in found if score > most}
+    tested = [(season, *_tested(values, season)) for season in seasons]
+    criteria = {season: criterion for season, score, criterion in tested if score > most}
     return min(criteria, key=lambda season: criteria[season]) if criteria else None
 
 
@@ -173,7 +173,7 @@ def _without_phases(values: Floats, line: Floats, season: int) -> tuple[Floats, 
     """Returns both without the mean of each phase."""
     phase = np.arange(len(values)) % season
     count = np.bincount(phase, minlength=season)
-    one, other = (own - (np.bincount(phase, own, minlength=season) / count)[phase] for own in (values, line))
+    one, other = (column - (np.bincount(phase, column, minlength=season) / count)[phase] for column in (values, line))
     return one, other
 
 
@@ -201,11 +201,11 @@ def _normal_score(ratio: float, more: int, rows: int) -> float:
 
 def _peaks_of_both(values: NDArray[Any]) -> tuple[dict[int, float], dict[int, float]]:
     """Returns the peaks of the autocorrelations of a series and of its differences, by lag."""
-    known = ~np.isnan(values)
-    if known.sum() < _FEWEST_VALUES:
+    is_known = ~np.isnan(values)
+    if is_known.sum() < _FEWEST_VALUES:
         return {}, {}
     steps = np.arange(len(values))
-    filled = np.interp(steps, steps[known], values[known].astype(np.float64))
+    filled = np.interp(steps, steps[is_known], values[is_known].astype(np.float64))
     least = 1e-12 * max(float(filled @ filled), 1e-300)  # less is rounding
     return _peaks(filled, least), _peaks(np.diff(filled), least)
 
@@ -218,11 +218,11 @@ def _peaks(values: Floats, least: float) -> dict[int, float]:
         return {}
     longest = min(len(rest) // 3, _LONGEST_SEASON)
     lags = np.arange(longest + 2)
-    found = [float(rest[lag:] @ rest[: len(rest) - lag]) / power * len(rest) / (len(rest) - lag) for lag in lags]
+    heights = [float(rest[lag:] @ rest[: len(rest) - lag]) / power * len(rest) / (len(rest) - lag) for lag in lags]
     return {
-        lag: found[lag]
+        lag: heights[lag]
         for lag in range(2, longest + 1)
-        if found[lag] >= _LEAST_CORRELATION and found[lag - 1] < found[lag] >= found[lag + 1]
+        if heights[lag] >= _LEAST_CORRELATION and heights[lag - 1] < heights[lag] >= heights[lag + 1]
     }
 
 

@@ -123,10 +123,10 @@ class LinearStart(FeatureStart):
         features = self.columns(x, **times)
         return self.of(features, ~features.isnan())
 
-    def of(self, features: Tensor, known: Tensor) -> Tensor:
+    def of(self, features: Tensor, is_known: Tensor) -> Tensor:
         """Returns the outputs `(..., K)` of features `(..., F)`, of which some are known."""
-        about = [self.get_buffer(name) for name in ("mean", "std", "low", "high")]
-        return standardized(features, known, *about) @ self.get_buffer("weight") + self.get_buffer("bias")
+        moments = [self.get_buffer(name) for name in ("mean", "std", "low", "high")]
+        return standardized(features, is_known, *moments) @ self.get_buffer("weight") + self.get_buffer("bias")
 
     # ---- step by step -------------------------------------------------------------------------------------
 
@@ -305,21 +305,21 @@ def feature_kinds(s: Sequences, kinds: Sequence[str] | None = None) -> list[dict
     if s.target.per_step:
         running = {"kind": "summaries", "channels": s.num_channels, "every_step": True}
         return [running, {**running, "newest": True}]
-    found: list[dict[str, Any]] = [{"kind": "summaries", "channels": s.num_channels}]
+    suitable: list[dict[str, Any]] = [{"kind": "summaries", "channels": s.num_channels}]
     if len(s) >= _FEWEST_FOR_RANKS and RankedSummaries(s.num_channels).size <= _WIDE:
-        found.append({"kind": "ranked summaries", "channels": s.num_channels})
+        suitable.append({"kind": "ranked summaries", "channels": s.num_channels})
     spans = s.lengths if s.base_times is None else _spans(s) / gap + 1
     steps = round(float(np.median(spans)))
     fits = steps >= 2 and len(s) * steps * s.num_channels <= _MOST_NUMBERS
     size = {"channels": s.num_channels, "steps": steps, "gap": gap}
     if fits and np.ptp(spans) <= 0.1 * steps:
-        found.append({"kind": "values", **size})
+        suitable.append({"kind": "values", **size})
     # Steps that have little to do with their neighbors are better left out than interpolated.
     if fits and np.ptp(spans) <= 0.1 * steps and s.has_missing:
-        found.append({"kind": "readings", **size})
+        suitable.append({"kind": "readings", **size})
     narrow = steps >= 2 and 2 * steps * s.num_channels <= _WIDE
     if narrow and np.ptp(spans) <= 0.5 * steps and is_irregular(s):
-        found.append({"kind": "positions", **size})
+        suitable.append({"kind": "positions", **size})
     if steps >= 8 and min(len(s), MOST_SERIES) * steps * s.num_channels <= _MOST_PATTERN_NUMBERS:
         description = {
             "kind": "patterns",
@@ -328,21 +328,21 @@ def feature_kinds(s: Sequences, kinds: Sequence[str] | None = None) -> list[dict
             "levels": _LEVELS if len(s) <= _MOST_SERIES_OF_MANY_LEVELS else 2,
             "gap": gap,
         }
-        found.append(description)
-    return [description for description in found if kinds is None or description["kind"] in kinds] or found[:1]
+        suitable.append(description)
+    return [description for description in suitable if kinds is None or description["kind"] in kinds] or suitable[:1]
 
 
 def outputs_of(start: Start, s: Sequences, relative: Relative | None = None) -> Tensor:
     """Returns outputs `(N, K)` of all series in units of the target; for a target per step, `(steps, K)`."""
-    found = []
+    outputs = []
     for batch, _ in _batches(s):
         if relative is not None:
             view = relative.view(batch.x, batch.lengths, batch.observed, batch.static)
-            found.append(relative.back(start(view.x, **batch.inputs), view))
+            outputs.append(relative.back(start(view.x, **batch.inputs), view))
         else:
             out = start(batch.x, **batch.inputs)
-            found.append(out[_inside(batch)] if out.dim() == 3 else out)
-    return torch.cat(found)
+            outputs.append(out[_inside(batch)] if out.dim() == 3 else out)
+    return torch.cat(outputs)
 
 
 def raw_outputs(start: Start, s: Sequences, relative: Relative | None = None) -> Tensor:

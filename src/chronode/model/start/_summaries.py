@@ -55,15 +55,15 @@ def summaries(
     valid = torch.ones(size, steps, dtype=torch.bool, device=x.device)
     if lengths is not None:
         valid = torch.arange(steps, device=x.device) < lengths.to(x.device)[:, None]
-    seen = valid[..., None].expand_as(x) if observed is None else observed & valid[..., None]
+    is_observed = valid[..., None].expand_as(x) if observed is None else observed & valid[..., None]
     gaps = torch.ones(size, steps, dtype=torch.float64, device=x.device)
     if dt is not None:
         gaps = (dt.squeeze(-1) if dt.dim() == 3 else dt).double()
     gaps = torch.where(valid, gaps, torch.zeros_like(gaps))
-    values = torch.where(seen, x.double(), torch.zeros((), dtype=torch.float64, device=x.device))
-    found, known = columns(_moments(values, seen, valid, gaps, _reductions(every_step)))
-    found = found.masked_fill(~known, torch.nan)
-    return found if every_step else found[:, 0]
+    values = torch.where(is_observed, x.double(), torch.zeros((), dtype=torch.float64, device=x.device))
+    results, is_known = columns(_moments(values, is_observed, valid, gaps, _reductions(every_step)))
+    results = results.masked_fill(~is_known, torch.nan)
+    return results if every_step else results[:, 0]
 
 
 class Moments(NamedTuple):
@@ -112,7 +112,7 @@ def columns(m: Moments) -> tuple[Tensor, Tensor]:
     varies = m.variance > 0
     std = torch.where(varies, torch.where(varies, m.variance, torch.ones_like(m.span)).sqrt(), torch.zeros_like(m.span))
     always = torch.ones_like(some)
-    found = [
+    pairs = [
         *((value, some) for value in (m.mean, std, m.low, m.high, m.first, m.last)),
         (slope, many),
         (m.count / m.steps.clamp(min=1), always),
@@ -121,9 +121,9 @@ def columns(m: Moments) -> tuple[Tensor, Tensor]:
         (m.age.log1p(), some),
     ]
     mean_gap = m.duration / (m.steps - 1).clamp(min=1)
-    found += [(value.log1p(), always[..., :1]) for value in (m.steps, m.duration, mean_gap, m.largest_gap)]
-    values, known = zip(*found, strict=True)
-    return torch.cat(values, dim=-1), torch.cat(known, dim=-1)
+    pairs += [(value.log1p(), always[..., :1]) for value in (m.steps, m.duration, mean_gap, m.largest_gap)]
+    values, is_known = zip(*pairs, strict=True)
+    return torch.cat(values, dim=-1), torch.cat(is_known, dim=-1)
 
 
 class _Reductions:
@@ -143,23 +143,23 @@ def _reductions(every_step: bool) -> _Reductions:
     return _Reductions(lambda v: v.sum(1, keepdim=True), lambda v: v.amax(1, keepdim=True))
 
 
-def _moments(values: Tensor, seen: Tensor, valid: Tensor, gaps: Tensor, over: _Reductions) -> Moments:
+def _moments(values: Tensor, observed: Tensor, valid: Tensor, gaps: Tensor, over: _Reductions) -> Moments:
     """Returns the moments of series `(B, T, D)` at one step or at each."""
     # The gap before the first step is not between two readings.
     times = gaps.cumsum(1) - gaps[:, :1]
     later = torch.cat([torch.zeros_like(gaps[:, :1]), gaps[:, 1:]], dim=1)
-    count = over.sum(seen.double())
+    count = over.sum(observed.double())
     some, none = count.clamp(min=1), count < 1
-    place = torch.arange(values.shape[1], device=values.device)[None, :, None].expand_as(values)
-    first_at = place.masked_fill(~seen, values.shape[1]).amin(1, keepdim=True).clamp(max=values.shape[1] - 1)
-    last_at = over.max(place.masked_fill(~seen, 0))
+    step = torch.arange(values.shape[1], device=values.device)[None, :, None].expand_as(values)
+    first_at = step.masked_fill(~observed, values.shape[1]).amin(1, keepdim=True).clamp(max=values.shape[1] - 1)
+    last_at = over.max(step.masked_fill(~observed, 0))
     first, last = values.gather(1, first_at), values.gather(1, last_at)
     clock = times[..., None].expand_as(values)
     begun, read = clock.gather(1, first_at), clock.gather(1, last_at)
     # Relative to the first reading, sums of squares do not lose digits.
-    rise, since = (torch.where(seen, v, torch.zeros_like(v)) for v in (values - first, clock - begun))
+    rise, since = (torch.where(observed, v, torch.zeros_like(v)) for v in (values - first, clock - begun))
     mean_rise, mean_since = over.sum(rise) / some, over.sum(since) / some
-    low, high = over.min(values.masked_fill(~seen, torch.inf)), over.max(values.masked_fill(~seen, -torch.inf))
+    low, high = over.min(values.masked_fill(~observed, torch.inf)), over.max(values.masked_fill(~observed, -torch.inf))
     of_channels = (
         first + mean_rise,
         (over.sum(rise.square()) / some - mean_rise.square()).clamp(min=0),
@@ -211,29 +211,29 @@ class RunningSummaries:
         sizes = [self.channels] * per_channel + [1] * per_step
         return tuple(like.new_zeros(batch, size) for size in sizes)
 
-    def step(self, x: Tensor, seen: Tensor, dt: Tensor, state: State) -> State:
-        """Returns the state after the values `x (B, D)` at a gap of `dt (B, 1)`; only values that were `seen` count."""
+    def step(self, x: Tensor, is_observed: Tensor, dt: Tensor, state: State) -> State:
+        """Returns the state after the values `x (B, D)` at a gap of `dt (B, 1)`; only observed values count."""
         parts, sums, steps, clocks = _split(state)
         count, first, last, low, high, span, age = parts
         since, mean, mean_time, squares, time_squares, products = sums
         later = torch.where(steps[0] > 0, dt, torch.zeros_like(dt))  # the gap before the first step does not count
-        begun, new = count > 0, seen & (count < 1)
+        begun, new = count > 0, is_observed & (count < 1)
         nothing = torch.zeros_like(x)
         first = torch.where(new, x, first)
         since = _plus(since, torch.where(begun, later, nothing))
         elapsed = _value(since)
-        after = count + torch.where(seen, torch.ones_like(x), nothing)
-        share = torch.where(seen, 1 / after.clamp(min=1), nothing)
+        after = count + torch.where(is_observed, torch.ones_like(x), nothing)
+        share = torch.where(is_observed, 1 / after.clamp(min=1), nothing)
         before = _minus(x, mean), _minus(elapsed, mean_time)
         mean, mean_time = _plus(mean, before[0] * share), _plus(mean_time, before[1] * share)
         now = _minus(x, mean), _minus(elapsed, mean_time)
-        squares = _plus(squares, torch.where(seen, before[0] * now[0], nothing))
-        time_squares = _plus(time_squares, torch.where(seen, before[1] * now[1], nothing))
-        products = _plus(products, torch.where(seen, before[0] * now[1], nothing))
-        low = torch.where(new, x, torch.where(seen, torch.minimum(low, x), low))
-        high = torch.where(new, x, torch.where(seen, torch.maximum(high, x), high))
-        last, span = torch.where(seen, x, last), torch.where(seen, elapsed, span)
-        age = torch.where(seen | ~begun, nothing, age + later)
+        squares = _plus(squares, torch.where(is_observed, before[0] * now[0], nothing))
+        time_squares = _plus(time_squares, torch.where(is_observed, before[1] * now[1], nothing))
+        products = _plus(products, torch.where(is_observed, before[0] * now[1], nothing))
+        low = torch.where(new, x, torch.where(is_observed, torch.minimum(low, x), low))
+        high = torch.where(new, x, torch.where(is_observed, torch.maximum(high, x), high))
+        last, span = torch.where(is_observed, x, last), torch.where(is_observed, elapsed, span)
+        age = torch.where(is_observed | ~begun, nothing, age + later)
         channels = (after, first, last, low, high, span, age)
         pairs = (since, mean, mean_time, squares, time_squares, products)
         ends = (steps[0] + 1, torch.maximum(steps[1], later))

@@ -59,9 +59,9 @@ class Rows:
     def __getitem__(self, rows: Tensor) -> Rows:
         return Rows(self.x[rows], self.y[rows], self.ends[rows], self.counts[rows])
 
-    def windows(self, place: int) -> Windows:
+    def windows(self, channel: int) -> Windows:
         """Returns the rows with what follows in one of the channels to continue."""
-        return Windows(self.x, self.y[..., place], self.counts)
+        return Windows(self.x, self.y[..., channel], self.counts)
 
 
 def in_place(parts: Sequence[Sequences], channels: Sequence[int]) -> bool:
@@ -109,8 +109,8 @@ def all_windows(parts: Sequence[Sequences], channels: Sequence[int], steps: int)
 def rows_of(parts: Sequence[Sequences], description: dict[str, Any], relative: Relative) -> Rows:
     """Returns the windows of all parts with the values that follow them."""
     begins = _begins(parts)
-    found = [_rows_of(s, own, description, relative) for s, own in zip(parts, begins, strict=True)]
-    return Rows(*(torch.cat([getattr(own, field.name) for own in found]) for field in fields(Rows)))
+    rows = [_rows_of(s, first_steps, description, relative) for s, first_steps in zip(parts, begins, strict=True)]
+    return Rows(*(torch.cat([getattr(first_steps, field.name) for first_steps in rows]) for field in fields(Rows)))
 
 
 def _rows_of(s: Sequences, begins: NDArray[np.int64], description: dict[str, Any], relative: Relative) -> Rows:
@@ -126,8 +126,8 @@ def _rows_of(s: Sequences, begins: NDArray[np.int64], description: dict[str, Any
         target = relative.there(batch.target.double(), view)
         ys.append(target.reshape(len(target), -1, channels))
     x = torch.cat(xs).reshape(len(s), -1, s.num_channels)
-    known = (~x.isnan()).any(2).int()
-    counts = x.shape[1] - known.argmax(1)
+    has_values = (~x.isnan()).any(2).int()
+    counts = x.shape[1] - has_values.argmax(1)
     last = s.starts + s.lengths - 1
     ends = (last - begins).astype(np.float64) if s.base_times is None else s.base_times[last]
     return Rows(x.nan_to_num(nan=0.0), _filled(torch.cat(ys)), torch.tensor(ends), counts)
@@ -174,10 +174,10 @@ def _filled(y: Tensor) -> Tensor:
     """Fills gaps in `(N, H, C)`: linear between known values, starting from 0, and constant after the last."""
     if not y.isnan().any():
         return y
-    found = y.clone()
+    filled = y.clone()
     ahead = np.arange(y.shape[1] + 1)
     for row, _, channel in (y.isnan().any(1, keepdim=True)).nonzero().tolist():
-        own = np.concatenate([[0.0], y[row, :, channel].numpy()])
-        known = ~np.isnan(own)
-        found[row, :, channel] = torch.tensor(np.interp(ahead, ahead[known], own[known])[1:])
-    return found
+        values = np.concatenate([[0.0], y[row, :, channel].numpy()])
+        is_known = ~np.isnan(values)
+        filled[row, :, channel] = torch.tensor(np.interp(ahead, ahead[is_known], values[is_known])[1:])
+    return filled

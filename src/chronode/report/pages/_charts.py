@@ -46,9 +46,9 @@ def bar_chart(
     room, top = width - left - right, 10 + 17 * bool(title)
     most = full or max([*values, 0.0]) or 1.0
     body = [put(0, 14, title, color="#111827", bold=True)] if title else []
-    for place, (name, value, text) in enumerate(zip(shown, values, texts, strict=True)):
-        y, size = top + 20 * place, max(0.0, min(value / most, 1.0)) * room
-        body.append(put(left - 6, y + 12, name, anchor="end", whole=names[place]))
+    for row, (name, value, text) in enumerate(zip(shown, values, texts, strict=True)):
+        y, size = top + 20 * row, max(0.0, min(value / most, 1.0)) * room
+        body.append(put(left - 6, y + 12, name, anchor="end", whole=names[row]))
         body.append(f'<rect x="{left}" y="{y + 2}" width="{room}" height="13" fill="#f3f4f6"/>')
         body.append(f'<rect x="{left}" y="{y + 2}" width="{size:.1f}" height="13" fill="{color}"/>')
         body.append(put(width - right + 6, y + 12, text))
@@ -63,7 +63,7 @@ def shade(share: float, color: str) -> str:
         ('#ffffff', '#0072b2', '#808080')
     """
     share = min(max(share, 0.0), 1.0) if share == share else 0.0
-    parts = (int(color[place : place + 2], 16) for place in (1, 3, 5))
+    parts = (int(color[start : start + 2], 16) for start in (1, 3, 5))
     return "#" + "".join(f"{round(255 + (part - 255) * share):02x}" for part in parts)
 
 
@@ -107,8 +107,8 @@ def heat_map(
     sides = left + (sides - sides[0]) / ((sides[-1] - sides[0]) or 1) * (width - left - 2)
     floor = top + tall * len(names)
     body = [put(0, 14, title, color="#111827", bold=True)] if title else []
-    for place, name in enumerate(names):
-        body.append(put(left - 6, top + tall * (place + 0.5) + 4, name, anchor="end", whole=rows[place]))
+    for index, name in enumerate(names):
+        body.append(put(left - 6, top + tall * (index + 0.5) + 4, name, anchor="end", whole=rows[index]))
     for (row, column), value in np.ndenumerate(table):
         share = colors[row, column]
         if math.isfinite(value) and (abs(share) > 1e-3 or texts is not None):

@@ -46,9 +46,9 @@ def dot_chart(
         body.append(put(across(tick), floor + 15, number(tick), anchor="middle"))
     for value in (lines or {}).values():
         body.append(f'<path d="M{across(value):.1f} {top}V{floor}" stroke="{GRAY}" stroke-dasharray="3 3"/>')
-    for place, (name, values) in enumerate(rows.items()):
-        y, color = top + 22 * place + 11, COLORS[place % len(COLORS)]
-        body.append(put(left - 6, y + 4, names[place], anchor="end", whole=name))
+    for index, (name, values) in enumerate(rows.items()):
+        y, color = top + 22 * index + 11, COLORS[index % len(COLORS)]
+        body.append(put(left - 6, y + 4, names[index], anchor="end", whole=name))
         if len(values) > 1:
             mean, half = fmean(values), stdev(values)
             ends = (across(max(mean - half, low)), across(min(mean + half, high)))

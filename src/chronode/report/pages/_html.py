@@ -57,9 +57,9 @@ def table(
     sides = [' class="n"' if name in numeric else "" for name in columns]
     head = "".join(f"<th{side}>{safe(name)}</th>" for name, side in zip(columns, sides, strict=True))
     lines = []
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         cells = "".join(_cell(value, side) for value, side in zip(row, sides, strict=True))
-        mark = ' class="best"' if place == best else ""
+        mark = ' class="best"' if index == best else ""
         lines.append(f"<tr{mark}>{cells}</tr>")
     kind = ' class="sortable"' if sortable else ""
     body = "".join(lines)
@@ -130,7 +130,7 @@ def page(title: str, head: str, sections: Mapping[str, Sequence[str]], *, script
         >>> "<title>a &lt;run&gt;</title>" in text, "http" in text
         (True, False)
     """
-    names = {name: f"s{place}" for place, name in enumerate(sections)}
+    names = {name: f"s{index}" for index, name in enumerate(sections)}
     links = "".join(f'<a href="#{names[name]}">{safe(name)}</a>' for name in sections)
     body = "".join(
         f'<section id="{names[name]}"><h2>{safe(name)}</h2>{"".join(pieces)}</section>'

@@ -40,7 +40,7 @@ def ticks(low: float, high: float, most: int = 6, *, whole: bool = False) -> lis
     if whole:
         step = max(1.0, round(step))
     first = math.ceil(low / step - 1e-9)
-    return [round(place * step, 12) for place in range(first, math.floor(high / step + 1e-9) + 1)]
+    return [round(count * step, 12) for count in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
 def span(*values: ArrayLike, zero: bool = False, room: float = 0.05) -> tuple[float, float]:

@@ -79,9 +79,9 @@ class Plot:
     ) -> None:
         """Adds a line through the finite points, broken at the others; `step` holds each value until the next."""
         across, up = _thinned(np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64))
-        known = np.isfinite(across) & np.isfinite(up)
+        finite = np.isfinite(across) & np.isfinite(up)
         path, pen = [], False
-        for one, two, drawn in zip(self._across(across), self._up(up), known, strict=True):
+        for one, two, drawn in zip(self._across(across), self._up(up), finite, strict=True):
             if drawn:
                 path.append(
                     (f"H{one:.1f}V{two:.1f}" if step else f"L{one:.1f} {two:.1f}") if pen else f"M{one:.1f} {two:.1f}"
@@ -90,8 +90,8 @@ class Plot:
         style = f' stroke-dasharray="{dash}"' if dash else ""
         self.marks.append(f'<path d="{"".join(path)}" fill="none" stroke="{color}" stroke-width="{width}"{style}/>')
         self._name(name, color, "line" if not dash else "dash")
-        if dots or known.sum() == 1:
-            self.dots(across[known], up[known], color=color, size=2.2)
+        if dots or finite.sum() == 1:
+            self.dots(across[finite], up[finite], color=color, size=2.2)
 
     def dots(
         self,
@@ -122,9 +122,9 @@ class Plot:
         """Adds the area between two lines."""
         across = self._across(np.asarray(x, dtype=np.float64))
         lower, upper = (self._up(np.asarray(side, dtype=np.float64)) for side in (low, high))
-        known = np.isfinite(across) & np.isfinite(lower) & np.isfinite(upper)
-        there = [f"{one:.1f} {two:.1f}" for one, two in zip(across[known], upper[known], strict=True)]
-        back = [f"{one:.1f} {two:.1f}" for one, two in zip(across[known], lower[known], strict=True)]
+        finite = np.isfinite(across) & np.isfinite(lower) & np.isfinite(upper)
+        there = [f"{one:.1f} {two:.1f}" for one, two in zip(across[finite], upper[finite], strict=True)]
+        back = [f"{one:.1f} {two:.1f}" for one, two in zip(across[finite], lower[finite], strict=True)]
         if there:
             self.marks.insert(0, f'<path d="M{"L".join([*there, *back[::-1]])}Z" fill="{color}" fill-opacity="0.18"/>')
             self._name(name, color, "area")
@@ -142,21 +142,21 @@ class Plot:
 
     def upright(self, x: float, *, name: str = "", color: str = GRAY) -> None:
         """Adds a vertical dotted line."""
-        place = f"M{self._across(np.array([x]))[0]:.1f} {self.top}V{self.height - self.bottom}"
-        self.marks.append(f'<path d="{place}" stroke="{color}" stroke-dasharray="3 3" fill="none"/>')
+        path = f"M{self._across(np.array([x]))[0]:.1f} {self.top}V{self.height - self.bottom}"
+        self.marks.append(f'<path d="{path}" stroke="{color}" stroke-dasharray="3 3" fill="none"/>')
         self._name(name, color, "dash")
 
     def level(self, y: float, *, name: str = "", color: str = GRAY) -> None:
         """Adds a horizontal dotted line."""
-        place = f"M{self.left} {self._up(np.array([y]))[0]:.1f}H{self.width - self.right}"
-        self.marks.append(f'<path d="{place}" stroke="{color}" stroke-dasharray="3 3" fill="none"/>')
+        path = f"M{self.left} {self._up(np.array([y]))[0]:.1f}H{self.width - self.right}"
+        self.marks.append(f'<path d="{path}" stroke="{color}" stroke-dasharray="3 3" fill="none"/>')
         self._name(name, color, "dash")
 
     def __str__(self) -> str:
         rows = _legend(self.names, self.left, self.width - self.right)
         extra = 16 * len(rows)
         body = "".join([*self._axes(), *self.marks, *self._texts()])
-        legend = "".join(_legend_row(row, self.height + 12 + 16 * place) for place, row in enumerate(rows))
+        legend = "".join(_legend_row(row, self.height + 12 + 16 * index) for index, row in enumerate(rows))
         return svg(self.width, self.height + extra + 4 * bool(rows), body + legend, self.title or self.ylabel)
 
     def _name(self, name: str, color: str, kind: str) -> None:
@@ -204,8 +204,8 @@ def _thinned(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np
         return x, y
     kept: set[int] = {0, len(x) - 1}
     for part in np.array_split(np.arange(len(x)), _MOST_POINTS // 2):
-        known = part[np.isfinite(y[part])]
-        kept |= {int(known[y[known].argmin()]), int(known[y[known].argmax()])} if len(known) else {int(part[0])}
+        finite = part[np.isfinite(y[part])]
+        kept |= {int(finite[y[finite].argmin()]), int(finite[y[finite].argmax()])} if len(finite) else {int(part[0])}
     rows = np.array(sorted(kept))
     return x[rows], y[rows]
 
@@ -213,26 +213,26 @@ def _thinned(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np
 def _legend(names: list[tuple[str, str, str]], left: float, right: float) -> list[list[tuple[float, str, str, str]]]:
     """Returns rows of (place, name, color, kind)."""
     rows: list[list[tuple[float, str, str, str]]] = []
-    place = math.inf
+    x = math.inf
     for name, color, kind in names:
         text = shortened(name, 40)
-        if place + 22 + text_width(text) > right:
+        if x + 22 + text_width(text) > right:
             rows.append([])
-            place = left
-        rows[-1].append((place, text, color, kind))
-        place += 34 + text_width(text)
+            x = left
+        rows[-1].append((x, text, color, kind))
+        x += 34 + text_width(text)
     return rows
 
 
 def _legend_row(row: list[tuple[float, str, str, str]], y: float) -> str:
     parts = []
-    for place, name, color, kind in row:
+    for x, name, color, kind in row:
         if kind == "dot":
-            parts.append(f'<circle cx="{place + 8}" cy="{y - 4}" r="3.5" fill="{color}"/>')
+            parts.append(f'<circle cx="{x + 8}" cy="{y - 4}" r="3.5" fill="{color}"/>')
         elif kind == "area":
-            parts.append(f'<rect x="{place}" y="{y - 9}" width="16" height="10" fill="{color}" fill-opacity="0.3"/>')
+            parts.append(f'<rect x="{x}" y="{y - 9}" width="16" height="10" fill="{color}" fill-opacity="0.3"/>')
         else:
             dash = ' stroke-dasharray="3 3"' if kind == "dash" else ""
-            parts.append(f'<path d="M{place} {y - 4}h16" stroke="{color}" stroke-width="2"{dash}/>')
-        parts.append(put(place + 21, y, name))
+            parts.append(f'<path d="M{x} {y - 4}h16" stroke="{color}" stroke-width="2"{dash}/>')
+        parts.append(put(x + 21, y, name))
     return "".join(parts)
