@@ -12,7 +12,7 @@ ASKED = {
     "model": {"model": "unicornn", "hidden": 4},
     "training": {"epochs": 2, "batch_size": 32},
 }
-RANGES = {"learning_rate": Between(1e-3, 1e-1, log=True), "layers": OneOf((1, 2)), "alpha": Between(0.0, 5.0)}
+RANGES = {"learning_rate": Between(1e-3, 1e-1, log=True), "num_layers": OneOf((1, 2)), "alpha": Between(0.0, 5.0)}
 
 
 def search_in(folder, ranges=RANGES, *, pruner="median", **training):

@@ -94,7 +94,7 @@ def use_ledger(folder: Path):
 
 
 def use_config(folder: Path):
-    config, _ = effective(None, folder / "a.yaml", {})
+    config = effective(None, folder / "a.yaml", {})
     return lambda: config.as_dict()
 
 

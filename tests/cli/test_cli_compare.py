@@ -96,7 +96,9 @@ def test_sweep_searches_tests_the_best_and_writes_a_config_for_train(tmp_path):
     command = ("sweep", "bitstream", "--model", "unicornn", *SMALL, "--range", "layers=1,2", "--fix", "dropout=0.1")
     command = (*command, "--range", "lr=1e-3:1e-2:log", "--batch-size", "32", "-o", str(folder))
     output = run(*command, "--trials", "2").stdout
-    assert "searching unicornn: learning_rate 0.001:0.01:log, layers 1,2, delta_t 0.01:0.5:log, alpha 0:31" in output
+    assert (
+        "searching unicornn: learning_rate 0.001:0.01:log, num_layers 1,2, delta_t 0.01:0.5:log, alpha 0:31" in output
+    )
     assert "2/2  trial 1: accuracy" in output
     assert f"next: chronode train --config {folder / 'best.yaml'}" in output
     found = json.loads(run(*command, "--trials", "3", "--json").stdout)
@@ -107,9 +109,9 @@ def test_sweep_searches_tests_the_best_and_writes_a_config_for_train(tmp_path):
     shown = yaml.safe_load(run("train", "--config", str(folder / "best.yaml"), "--print-config").stdout)
     assert shown == yaml.safe_load((folder / "best.yaml").read_text())
     assert shown["training"]["learning_rate"] == found["best"]["settings"]["learning_rate"]
-    assert shown["model"]["layers"] == found["best"]["settings"]["layers"]
+    assert shown["model"]["num_layers"] == found["best"]["settings"]["num_layers"]
     assert shown["model"]["settings"]["dropout"] == 0.1
-    assert (shown["model"]["hidden"], shown["training"]["batch_size"]) == (4, 32)
+    assert (shown["model"]["hidden_size"], shown["training"]["batch_size"]) == (4, 32)
 
 
 def test_sweep_without_any_good_trial_ends_with_code_1(tmp_path):
@@ -128,7 +130,7 @@ def test_sweep_without_any_good_trial_ends_with_code_1(tmp_path):
         (("compare", "bitstream", "--seeds", "0"), "--seeds"),
         (("sweep", "bitstream", "--model", "unicorn"), "Did you mean 'unicornn'"),
         (("sweep", "bitstream", "--model", "gru", "--range", "delta_t=1:2"), "no setting 'delta_t'"),
-        (("sweep", "bitstream", "--range", "hidden=1,2", "--hidden", "4"), "hidden is both fixed and searched"),
+        (("sweep", "bitstream", "--range", "hidden=1,2", "--hidden", "4"), "hidden_size is both fixed and searched"),
         (("sweep", "bitstream", "--pruner", "best", "--option", "train=8"), "pruner='best' is not supported"),
     ],
 )

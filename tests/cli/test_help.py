@@ -39,7 +39,7 @@ def test_every_default_and_example_is_shown(section):
 
 
 def test_a_default_of_zero_is_shown():
-    assert re.search(r"--weight-decay <float> .*? \[default: 0.0; example: 0.01\]", help_of("train"))
+    assert re.search(r"--momentum <float> .*? \[default: 0.0; example: 0.9\]", help_of("train"))
 
 
 def commands(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

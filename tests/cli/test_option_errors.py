@@ -87,7 +87,7 @@ def test_other_mistakes_are_one_line_with_their_cure(tmp_path, sales):
     error = chronode(
         "sweep", sales, "--time", "day", "--forecast", "2", "--model", "lstm", "--range", "lr=", code=2
     ).err
-    assert "such as learning_rate=1e-4:1e-2:log or hidden=32,64" in error
+    assert "such as learning_rate=1e-4:1e-2:log or hidden_size=32,64" in error
 
 
 def test_texts_that_training_did_not_see_are_named(tmp_path):

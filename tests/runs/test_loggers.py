@@ -77,7 +77,7 @@ def test_wandb_gets_config_epochs_and_test_and_continues_the_same_run(tmp_path, 
     resume_run(run.path, changes={"epochs": 3}, loggers=["wandb"])
     first, second = fake.sessions
     assert first.about["id"] == second.about["id"]
-    assert first.about["config"]["model"]["hidden"] == 4
+    assert first.about["config"]["model"]["hidden_size"] == 4
     assert [step for one in fake.sessions for step, _ in one.rows] == [1, 2, 3]
     assert first.rows[0][1]["loss"] == run.metrics()[0]["loss"]
     assert "epoch" not in first.rows[0][1]
@@ -114,7 +114,7 @@ def test_mlflow_gets_parameters_epochs_and_test_and_continues_the_same_run(tmp_p
     run = train_run(asked(), tmp_path / "run", loggers=["mlflow"]).run
     resume_run(run.path, changes={"epochs": 3}, loggers=["mlflow"])
     assert fake.started == [(None, "run"), ("abc", None)]
-    assert fake.params["model.hidden"] == "4"
+    assert fake.params["model.hidden_size"] == "4"
     assert [step for step, _ in fake.logged if step] == [1, 2, 3]
     assert fake.logged[-1] == (None, {f"test_{name}": value for name, value in run.summary().test.items()})
     assert fake.ended == 2

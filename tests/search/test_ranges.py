@@ -18,7 +18,7 @@ def test_every_end_of_a_models_ranges_builds_it(name):
         for value in found.ends:
             config = applied(Config.from_dict({"model": {"model": name, "hidden": 4}}), {setting: value})
             assert config != Config.from_dict({"model": {"model": name, "hidden": 4}}) or value in (64, 32, "adam", 1)
-            chronode.create(name, 2, config.model.hidden, config.model.layers, **config.model.settings)
+            chronode.create(name, 2, config.model.hidden_size, config.model.num_layers or 1, **config.model.settings)
 
 
 def test_unicornns_ranges_hold_all_winners_of_its_papers_search():

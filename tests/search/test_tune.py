@@ -27,7 +27,7 @@ def test_trials_are_judged_by_validation_and_the_best_is_tested_once(tmp_path, m
     assert [trial.number for trial in trials] == [0, 1, 2]
     for trial in trials:
         config = applied(search.config, trial.settings)
-        model = {"num_layers": trial.settings["layers"], "alpha": trial.settings["alpha"]}
+        model = {"num_layers": trial.settings["num_layers"], "alpha": trial.settings["alpha"]}
         spec = spec_for(whole.parts, "unicornn", hidden_size=4, **model)
         fitted = fit(whole.parts, spec, config.training, objective=whole.objective)
         assert trial.value == max(epoch.metrics["accuracy"] for epoch in fitted.history)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,11 +17,8 @@ if TYPE_CHECKING:
     from ..estimators import Backtest, SequenceForecaster
     from ..runs import Config
 
-# Arguments of the estimator that are training settings under another name, or that a backtest sets itself.
-_OWN = {"epochs", "batch_size", "learning_rate", "early_stop", "refit", "seed", "threads", "accelerator", "metric"}
-
-_FORECAST_DEFAULTS = ("epochs", "batch_size", "early_stop")
-"""Settings whose defaults differ for forecasts."""
+_OWN = ("stride", "order", "ignore", "static", "categorical", "intervals")  # of the file, or of the backtest
+_NAMES = ("threads", "seed", "accelerator", "refit")  # have other names in the estimator, or are of the backtest
 
 
 def attach(app: typer.Typer) -> None:
@@ -93,8 +89,8 @@ def backtest(
     from .train import effective
 
     place = engine_for(engine, workers, address)
-    asked, free = effective(data, config, given)
-    if not asked.data.forecast:
+    asked = effective(data, config, given)
+    if not asked.data.horizon:
         raise ValueError("a backtest needs the number of steps ahead: pass --forecast STEPS.")
     if not Path(asked.data.source).is_file():
         raise ValueError(f"{asked.data.source or 'DATA'}: no such file; a backtest needs a file with series.")
@@ -104,7 +100,7 @@ def backtest(
     for note in series.notes:
         say_note(console, note)
     about: dict[str, Any] = {"origins": origins, "stride": stride or None, "refit": refit, "season": season or None}
-    forecaster = forecaster_for(asked, free)
+    forecaster = forecaster_for(asked)
     with ProgressBar(forecaster.epochs, console.file, runs=origins if refit else 1) as bar:
         about |= {"engine": place, "folder": folder / "forecasts", "progress": bar}
         found = forecaster.backtest(series, **about)
@@ -120,41 +116,22 @@ def backtest(
         say(console, f"report: {summary['report']}   forecasts: {folder / 'backtest.csv'}")
 
 
-def forecaster_for(asked: Config, free: Collection[str]) -> SequenceForecaster:
-    """Returns an estimator that trains as `chronode train` does with this config.
-
-    Args:
-        asked: The config.
-        free: Names of settings that the user did not give: those with defaults of their own for forecasts are left to
-            the estimator, which has the same.
-    """
+def forecaster_for(asked: Config) -> SequenceForecaster:
+    """Returns an estimator that trains as `chronode train` does with this config."""
     from ..estimators import SequenceForecaster
 
-    data, model, training = asked.data, asked.model, asked.training
-    more = {own.name: getattr(training, own.name) for own in fields(training) if own.name not in _OWN}
-    plain = type(training)()
-    given = {name: getattr(training, name) for name in _FORECAST_DEFAULTS if name not in free}
+    sections = (asked.data, asked.model, asked.training)
+    values = {field.name: getattr(section, field.name) for section in sections for field in fields(section)}
+    names = SequenceForecaster().get_params()
+    given = {name: values[name] for name in names if name not in _OWN and values.get(name) not in (None, 0, ())}
+    plain = type(asked.training)().as_dict()
+    more = {name: value for name, value in asked.training.as_dict().items() if name not in (*names, *_NAMES)}
     return SequenceForecaster(
-        model.model,
-        horizon=data.forecast,
-        channels=data.channels or None,
-        known=data.known or None,
-        calendar=data.calendar,
-        log=data.log or None,
-        clip_values=data.clip_values,
-        gaps=data.gaps,
-        window=data.window or None,
-        hidden_size=model.hidden,
-        num_layers=model.layers,
-        learning_rate=training.learning_rate,
-        validation=data.shares[1] / (data.shares[0] + data.shares[1]),
-        missing=model.missing,
-        settings=dict(model.settings) or None,
-        training={name: value for name, value in more.items() if value != getattr(plain, name)} or None,
-        start=model.start or "linear",
-        n_threads=training.threads,
-        random_state=training.seed,
         **given,
+        validation=asked.data.shares[1] / (asked.data.shares[0] + asked.data.shares[1]),
+        training={name: value for name, value in more.items() if value != plain[name]} or None,
+        n_threads=asked.training.threads,
+        random_state=asked.training.seed,
     )
 
 

@@ -58,7 +58,6 @@ def compare(
     """
     from ..report import FORMATS, text_table
     from ..report.many_pages import write_comparison
-    from ..runs import with_forecast_defaults
     from ..search import Comparison, plan
     from ..storage import json_text, write_json
     from .many import folder_for, this_command
@@ -67,7 +66,7 @@ def compare(
     if format:
         one_of("--format", format, FORMATS)
     place = engine_for(engine, workers, address)
-    asked = with_forecast_defaults(*effective(data, config, given))
+    asked = effective(data, config, given)
     folder = folder_for("compare", asked.data.source, output)
     runs = plan(asked, flags.words(models), seeds, folder)
     console = Console(stderr=json or bool(format))

@@ -14,12 +14,9 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 import typer
 from typer.core import TyperCommand
 
-from ..runs import DataConfig, ModelConfig, exponent
-from ..settings import PANELS, SettingError, flags_of, named, naming_options
+from ..runs import SECTIONS, exponent
+from ..settings import PANELS, SettingError, flags_of, help_texts, named, naming_options
 from ..storage import parse_yaml
-from ..training import Settings
-
-SECTIONS = {"data": DataConfig, "model": ModelConfig, "training": Settings}
 
 
 @cache
@@ -31,7 +28,7 @@ def parameters(section: type[Any]) -> list[inspect.Parameter]:
         >>> [p.name for p in parameters(Settings)][:3]
         ['epochs', 'steps', 'batch_size']
     """
-    helps, hints = _helps(section), get_type_hints(section)
+    helps, hints = help_texts(section), get_type_hints(section)
     found = []
     for field in dataclasses.fields(section):
         if "panel" not in field.metadata:
@@ -100,21 +97,6 @@ def values(section: type[Any], given: dict[str, Any]) -> dict[str, Any]:
     return {field.name: _value(field, given[field.name], hints[field.name]) for field in fields}
 
 
-def by_field(text: str) -> str:
-    """`NAME=...` with the name of the setting where the name of an option was given.
-
-    Example:
-        >>> by_field("lr=1e-4:1e-2:log"), by_field("batch-size=8,16"), by_field("K=1,2")
-        ('learning_rate=1e-4:1e-2:log', 'batch_size=8,16', 'K=1,2')
-    """
-    name, equals, rest = text.partition("=")
-    for section in SECTIONS.values():
-        for field in dataclasses.fields(section):
-            if f"--{name.strip().removeprefix('--')}" in (*flags_of(field.name), f"--{field.name.replace('_', '-')}"):
-                name = field.name
-    return f"{name}{equals}{rest}"
-
-
 def _members(hint: Any) -> tuple[Any, ...]:
     """Returns the types that a hint allows, without None."""
     members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
@@ -159,14 +141,6 @@ def _pair(field: dataclasses.Field[Any], text: str) -> tuple[str, Any]:
 def _scalar(text: str) -> Any:
     """Parses a number, a boolean, a list or a text as YAML."""
     return exponent(parse_yaml(text, repr(text)))
-
-
-def _helps(section: type[Any]) -> dict[str, str]:
-    """Returns field -> text under "Attributes:" in the docstring."""
-    block = (inspect.getdoc(section) or "").partition("Attributes:\n")[2].partition("\n\n")[0]
-    entries = re.split(r"^    (?=\w+: )", block, flags=re.MULTILINE)[1:]
-    pairs = (entry.split(": ", 1) for entry in entries)
-    return {name: " ".join(text.split()) for name, text in pairs}
 
 
 def _in_options(text: str) -> str:

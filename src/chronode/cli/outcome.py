@@ -17,7 +17,6 @@ from ..runs import Config, Outcome, Prepared
 from ..training import AUTO, labeled
 from .tables import Table
 
-_FEW_STEPS = 4
 _MANY_METRICS = 4
 _MOST_TARGETS = 30
 _NAME_WIDTH = 14
@@ -44,11 +43,11 @@ def show_prepared(console: Console, config: Config, prepared: Prepared) -> None:
     """Prints the summary of the data, the time unit, the split and the model."""
     say(console, f"{config.data.source}: {prepared.facts}")
     own = config.model
-    size = f" H={own.hidden}" + (f", {own.layers} layers" if own.layers > 1 else "")
+    size = f" H={own.hidden_size or 64}" + (f", {own.num_layers} layers" if (own.num_layers or 1) > 1 else "")
     # The choice of a model is printed when it is made.
     model = "" if own.model == AUTO else f"  model: {own.model}{size}"
     say(console, f"{prepared.facts.time}.  {prepared.divided}.{model}")
-    for note in (*prepared.notes, *(_few_steps(config, prepared) if own.model != AUTO else ())):
+    for note in prepared.notes:
         say_note(console, note)
 
 
@@ -57,7 +56,7 @@ def show_race(console: Console, config: Config, prepared: Prepared, race: Race |
     own = config.model
     if race is None:
         why = f"default: {reason(prepared.parts.train)}; see `chronode models`"
-        return say(console, f"model: {own.model} H={own.hidden} ({why})")
+        return say(console, f"model: {own.model} H={own.hidden_size} ({why})")
     shown_metrics = list(dict.fromkeys((race.metric, "loss", *prepared.objective.metrics[:1])))
     rows: dict[str, dict[str, Any]] = {}
     for entry in race.entries:
@@ -67,17 +66,6 @@ def show_race(console: Console, config: Config, prepared: Prepared, race: Race |
         rows[entry.name]["epochs"] = entry.epochs or None
     console.print(scores_table(f"race, {race.judged}", rows, prepared.objective.positive))
     say(console, f"model: {race.reason}")
-
-
-def _few_steps(config: Config, prepared: Prepared) -> list[str]:
-    """Advises a smaller batch if an epoch has too few steps."""
-    series, size = len(prepared.parts.train), config.training.batch_size
-    steps = -(-series // size)
-    if steps >= _FEW_STEPS or series < 2 * _FEW_STEPS:
-        return []
-    better = max(1, series // (2 * _FEW_STEPS))
-    epoch = f"an epoch is {counted(steps, 'step')} of up to {size} series"
-    return [f"{epoch}: --batch-size {better} would give {-(-series // better)} steps and usually train better."]
 
 
 def reason(train: Sequences) -> str:

@@ -38,7 +38,7 @@ def sweep(
             "--range",
             metavar="NAME=RANGE",
             help="Range to search: NAME=LOW:HIGH, NAME=LOW:HIGH:log or NAME=a,b,c; may be repeated. "
-            "[example: hidden=16,32]",
+            "[example: hidden_size=16,32]",
             rich_help_panel="Search",
         ),
     ] = None,
@@ -80,17 +80,16 @@ def sweep(
 
     Example: chronode sweep bitstream --model unicornn --trials 30 --epochs 5
 
-    Example: chronode sweep vitals.csv --target outcome --id patient --range hidden=16,32 --fix dropout=0
+    Example: chronode sweep vitals.csv --target outcome --id patient --range hidden_size=16,32 --fix dropout=0
     """
-    from ..runs import with_forecast_defaults, with_named_model
+    from ..runs import with_named_model
     from ..search import source_of_ranges
     from .many import folder_for
     from .outcome import say
     from .train import effective
 
     place = engine_for(engine, workers, address)
-    asked = with_forecast_defaults(*effective(data, config, given))
-    asked, searched = _space(with_named_model(asked), given, ranges or [], fix or [])
+    asked, searched = _space(with_named_model(effective(data, config, given)), given, ranges or [], fix or [])
     folder = folder_for("sweep", asked.data.source, output, asked.model.model)
     search = _open(asked, searched, folder, pruner)
     console = Console(stderr=json)
@@ -118,8 +117,8 @@ def _space(asked: Config, given: dict[str, Any], ranges: list[str], fix: list[st
 
     model = asked.model.model
     searched = ranges_for(model)
-    own = dict(read_range(flags.by_field(text), model) for text in ranges)
-    fixed = dict(read_fixed(flags.by_field(text), model) for text in fix)
+    own = dict(read_range(text, model) for text in ranges)
+    fixed = dict(read_fixed(text, model) for text in fix)
     flagged = {name for part in ("model", "training") for name in flags.values(flags.SECTIONS[part], given)}
     flagged |= flags.values(flags.SECTIONS["model"], given).get("settings", {}).keys()
     for name in own:

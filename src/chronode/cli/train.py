@@ -5,7 +5,6 @@ from __future__ import annotations
 import json as jsonlib
 import sys
 from collections.abc import Callable
-from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +15,7 @@ from rich.console import Console
 from ..runs import Config
 from ..settings import error_at, naming_options
 from ..storage import check_text
-from ..training import Settings
+from ..training import AUTO, Settings
 from . import flags
 from .options import check_folder, check_source, with_plugins
 
@@ -81,24 +80,22 @@ def train(
         if resume is not None:
             _refuse_with_resume({"--output": output, "--config": config, "--baseline": baseline or None}, given)
             return _resume(resume, data, flags.values(Settings, given), loggers, console, json)
-        asked, free = effective(data, config, given)
+        asked = effective(data, config, given)
         if print_config:
             return print(as_yaml(asked), end="")
         from ..data import is_pipe, keep
 
         if is_pipe(asked.data.source):
             asked = asked.with_values({"data": {"source": str(keep(asked.data.source, RUNS))}})
-        _new(asked, free, output, baseline, loggers, console, json)
+        _new(asked, output, baseline, loggers, console, json)
     except KeyboardInterrupt as error:  # before there is anything to resume
         typer.echo("stopped", err=True)
         raise typer.Exit(1) from error
 
 
-def effective(data: str | None, file: Path | None, given: dict[str, Any]) -> tuple[Config, set[str]]:
-    """Returns (the config: defaults, then the file, then the flags; the settings of model and training that neither
-    gives).
-    """
-    asked, content = Config(), {}
+def effective(data: str | None, file: Path | None, given: dict[str, Any]) -> Config:
+    """Returns the config: defaults, then the file, then the flags."""
+    asked = Config()
     if file is not None:
         content = read_config(file)
         try:
@@ -113,9 +110,7 @@ def effective(data: str | None, file: Path | None, given: dict[str, Any]) -> tup
     if given.get("settings"):
         sections["model"]["settings"] = {**asked.model.settings, **sections["model"]["settings"]}
     sections["data"]["source"] = source
-    known = {f.name for name in ("model", "training") for f in fields(flags.SECTIONS[name])}
-    named = {own for name in ("model", "training") for own in (*sections[name], *(content.get(name) or {}))}
-    return asked.with_values(sections), known - named
+    return asked.with_values(sections)
 
 
 def _follow() -> None:
@@ -162,7 +157,6 @@ def _loggers(given: str) -> tuple[str, ...]:
 
 def _new(
     asked: Config,
-    free: set[str],
     output: Path | None,
     baseline: bool,
     loggers: tuple[str, ...],
@@ -170,16 +164,7 @@ def _new(
     as_json: bool,
 ) -> None:
     from ..report.run_page import draw_run
-    from ..runs import (
-        STRONG_BASELINE,
-        assemble_run,
-        choose,
-        leaves_choice,
-        next_folder,
-        prepare,
-        train_run,
-        with_forecast_defaults,
-    )
+    from ..runs import STRONG_BASELINE, assemble_run, choose, next_folder, prepare, train_run
     from ..training import ProgressBar
     from .outcome import show_prepared, show_race
 
@@ -187,14 +172,14 @@ def _new(
         check_text(output, "--output")
     prepared = prepare(asked)
     show_prepared(console, asked, prepared)
-    asked, found = with_forecast_defaults(asked, free, prepared), None
-    if leaves_choice(asked):
-        asked, found = choose(asked, prepared, free=free)
-        show_race(console, asked, prepared, found)
-    assembly = assemble_run(asked, prepared, race=found)  # refuses what cannot be trained before a folder is created
+    leaves_open = asked.model.model == AUTO
+    asked, race = choose(asked, prepared)
+    if leaves_open or race is not None:
+        show_race(console, asked, prepared, race)
+    assembly = assemble_run(asked, prepared, race=race)  # refuses what cannot be trained before a folder is created
     folder = output or next_folder(RUNS, Path(asked.data.source).name.split(".")[0])
     content: dict[str, Any] = {"prepared": prepared, "assembly": assembly, "baseline": baseline, "draw": draw_run}
-    content |= {"loggers": loggers, "race": found}
+    content |= {"loggers": loggers, "race": race}
     bar = ProgressBar(asked.training.epochs, console.file, labels=[asked.model.model, STRONG_BASELINE])
     work = partial(train_run, asked, folder, command=sys.argv[1:], on_event=bar, **content)
     _run(work, bar, console, folder, as_json)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +12,10 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from ..data import VALIDATION, Sequences, Target, number_names
+from ..data import Sequences, Target, number_names
 from ..settings import one_of
-from ..training import Event, Trained
+from ..training import Trained
+from ._arguments import COMMON, Argument
 from ._base import SequenceEstimator
 from ._files import EstimatorFacts
 from ._inputs import series_weights
@@ -46,13 +46,6 @@ class SequenceClassifier(ClassifierMixin, SequenceEstimator):
 
     docs/estimators.md describes X, y, times and groups.
 
-    Args:
-        model: As for `SequenceEstimator`, like all arguments that are not described here.
-        class_weight: Weights of the classes in the loss: "balanced" (inversely proportional to their frequency), or a
-            mapping label -> weight (1 for labels that it does not contain); None for equal weights.
-        positive: Positive one of two labels, to which f1, auprc, sensitivity and specificity in `validated_` and
-            `baselines_` refer; by default the rarer one.
-
     Attributes:
         classes_: The labels, sorted.
         positive_: The positive one of two labels; None for more labels.
@@ -76,72 +69,26 @@ class SequenceClassifier(ClassifierMixin, SequenceEstimator):
 
     _kind = "class"
     _facts_kind = _Facts
+    _arguments: ClassVar = {
+        **COMMON,
+        "class_weight": Argument(
+            str | dict[Any, float] | None,
+            None,
+            'Weights of the classes in the loss: "balanced" (inversely proportional to their frequency), or a mapping '
+            "label -> weight (1 for labels that it does not contain); None for equal weights.",
+        ),
+        "positive": Argument(
+            Any,
+            None,
+            "Positive one of two labels, to which f1, auprc, sensitivity and specificity in `validated_` and "
+            "`baselines_` refer; by default the rarer one.",
+        ),
+    }
 
+    class_weight: str | dict[Any, float] | None
+    positive: Any
     classes_: NDArray[Any]
     positive_: Any = None
-
-    def __init__(
-        self,
-        model: str | None = None,
-        *,
-        hidden_size: int | None = None,
-        num_layers: int | None = None,
-        epochs: int = 50,
-        batch_size: int | None = None,
-        learning_rate: float = 5e-3,
-        validation: float = VALIDATION,
-        early_stop: int = 20,
-        order: str = "NDT",
-        missing: bool | None = None,
-        settings: dict[str, Any] | None = None,
-        training: dict[str, Any] | None = None,
-        start: str | None = None,
-        budget: str | float = "1m",
-        refit: bool | None = None,
-        class_weight: str | dict[Any, float] | None = None,
-        positive: Any = None,
-        categorical: str = "error",
-        ignore: Sequence[str] | None = None,
-        static: Sequence[str] | None = None,
-        log: Sequence[str] | str | None = None,
-        clip_values: str = "auto",
-        gaps: str = "keep",
-        verbose: bool | int = False,
-        callbacks: Sequence[Callable[[Event], None]] | None = None,
-        n_threads: int | None = None,
-        device: str = "cpu",
-        random_state: int | np.random.RandomState | None = None,
-    ):
-        super().__init__(
-            model,
-            hidden_size=hidden_size,
-            num_layers=num_layers,
-            epochs=epochs,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-            validation=validation,
-            early_stop=early_stop,
-            order=order,
-            missing=missing,
-            settings=settings,
-            training=training,
-            start=start,
-            budget=budget,
-            refit=refit,
-            categorical=categorical,
-            ignore=ignore,
-            static=static,
-            log=log,
-            clip_values=clip_values,
-            gaps=gaps,
-            verbose=verbose,
-            callbacks=callbacks,
-            n_threads=n_threads,
-            device=device,
-            random_state=random_state,
-        )
-        self.class_weight = class_weight
-        self.positive = positive
 
     def fit(
         self,

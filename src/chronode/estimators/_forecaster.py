@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import r2_score
 
-from ..data import VALIDATION, Sequences, followed, forecast_channels, without_future
-from ..settings import flag, number, percents, whole
-from ..training import USUAL_INTERVALS, Event
+from ..data import Sequences, followed, forecast_channels, without_future
+from ..settings import number, percents, whole
+from ..training import USUAL_INTERVALS
+from ._arguments import COMMON, Argument, settings_named
 from ._backtest import Backtest, Progress, backtest
 from ._base import SequenceEstimator
 
@@ -29,19 +30,6 @@ class SequenceForecaster(SequenceEstimator):
     It learns from overlapping windows, each seen relative to its own level and scale, so that trends and series of
     different size do not matter. A linear model of the last values is fitted first; the network learns the residuals.
     A forecast covers the next `horizon` steps, assuming the typical gaps of the training series.
-
-    Args:
-        model: As for `SequenceEstimator`, like all arguments that are not described here.
-        horizon: Number of steps ahead.
-        channels: Channels to forecast, by name or number; None: all channels.
-        known: Channels whose values are known over the horizon, by name: `predict` takes them from rows after the last
-            value to forecast.
-        calendar: Whether hour of the day, day of the week and day of the year are inputs; the times must be dates.
-        window: Number of steps that a forecast looks back; None: a number that suits the horizon and the season.
-        stride: Steps from one training window to the next; None: 1, or more for very long series.
-        batch_size: Windows per optimizer step; by default as many as give about 100 steps in an epoch, from 4 to 16.
-        start: "linear", or "none" for the network alone.
-        intervals: Levels of the prediction intervals of `predict_intervals`, in percent.
 
     Attributes:
         model_: The trained SequenceModel.
@@ -64,74 +52,25 @@ class SequenceForecaster(SequenceEstimator):
     _kind = "value"
     _races = False
 
-    def __init__(
-        self,
-        model: str | None = None,
-        *,
-        horizon: int = 1,
-        channels: Sequence[str | int] | None = None,
-        known: Sequence[str] | None = None,
-        calendar: bool = False,
-        window: int | None = None,
-        stride: int | None = None,
-        hidden_size: int = 64,
-        num_layers: int = 1,
-        epochs: int = 50,
-        batch_size: int | None = None,
-        learning_rate: float = 5e-3,
-        validation: float = VALIDATION,
-        early_stop: int = 10,
-        order: str = "NDT",
-        missing: bool | None = None,
-        settings: dict[str, Any] | None = None,
-        training: dict[str, Any] | None = None,
-        start: str = "linear",
-        intervals: Sequence[float] = USUAL_INTERVALS,
-        categorical: str = "error",
-        ignore: Sequence[str] | None = None,
-        static: Sequence[str] | None = None,
-        log: Sequence[str] | str | None = None,
-        clip_values: str = "auto",
-        gaps: str = "keep",
-        verbose: bool | int = False,
-        callbacks: Sequence[Callable[[Event], None]] | None = None,
-        n_threads: int | None = None,
-        device: str = "cpu",
-        random_state: int | np.random.RandomState | None = None,
-    ):
-        super().__init__(
-            model,
-            hidden_size=hidden_size,
-            num_layers=num_layers,
-            epochs=epochs,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-            validation=validation,
-            early_stop=early_stop,
-            order=order,
-            missing=missing,
-            settings=settings,
-            training=training,
-            start=start,
-            categorical=categorical,
-            ignore=ignore,
-            static=static,
-            log=log,
-            clip_values=clip_values,
-            gaps=gaps,
-            verbose=verbose,
-            callbacks=callbacks,
-            n_threads=n_threads,
-            device=device,
-            random_state=random_state,
-        )
-        self.horizon = horizon
-        self.channels = channels
-        self.known = known
-        self.calendar = calendar
-        self.window = window
-        self.stride = stride
-        self.intervals = intervals
+    _arguments: ClassVar = {
+        "model": COMMON["model"],
+        "horizon": Argument(int, 1, "Number of steps ahead."),
+        "channels": Argument(
+            Sequence[str | int] | None, None, "Channels to forecast, by name or number; None: all channels."
+        ),
+        **settings_named("known calendar window stride"),
+        **{name: argument for name, argument in COMMON.items() if name not in ("model", "budget", "refit")},
+        "intervals": Argument(
+            Sequence[float],
+            USUAL_INTERVALS,
+            "Levels of the prediction intervals of `predict_intervals`, in percent.",
+        ),
+    }
+
+    horizon: int
+    channels: Sequence[str | int] | None
+    known: Sequence[str] | None
+    intervals: Sequence[float]
 
     def fit(
         self,
@@ -288,20 +227,13 @@ class SequenceForecaster(SequenceEstimator):
         return self.reading_.window
 
     def _data(self, s: Sequences) -> dict[str, Any]:
-        sizes = {"forecast": whole("horizon", self.horizon, at_least=1)}
-        for name in ("window", "stride"):
-            if (size := getattr(self, name)) is not None:
-                sizes[name] = whole(name, size, at_least=1)
-        known = {"known": tuple(self.known or ()), "calendar": flag("calendar", self.calendar)}
-        return {**sizes, **known, "channels": self._chosen(s)}
+        whole("horizon", self.horizon, at_least=1)
+        return {**self._given("horizon known calendar window stride"), "channels": self._chosen(s)}
 
     def _split(self, s: Sequences) -> tuple[float, ...]:
         share = number("validation", self.validation, at_least=0, below=1)
         divides = share and (len(s) > 1 or s.lengths.max() >= 3 * self.horizon + 2)
         return (1 - share, share, 0.0) if divides else (1.0, 0.0, 0.0)
-
-    def _free(self) -> set[str]:
-        return {"batch_size"} if self.batch_size is None else set()
 
     def _held_back(self, s: Sequences) -> tuple[Sequences, NDArray[np.float64]]:
         """Returns the series without their last steps, and these steps."""

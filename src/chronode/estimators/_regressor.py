@@ -28,7 +28,7 @@ class _Facts(EstimatorFacts):
 class SequenceRegressor(RegressorMixin, SequenceEstimator):
     """Regressor of series with a recurrent network; targets are scaled internally.
 
-    The arguments are those of `SequenceEstimator`; docs/estimators.md describes X, y, times and groups.
+    docs/estimators.md describes X, y, times and groups.
 
     Attributes:
         model_: The trained SequenceModel.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         summary_names,
     )
     from ._attribution import Attribution, integrated_gradients
-    from ._auto import EARLY_STOP, EPOCHS, SMALL, auto_settings, can_race, race
+    from ._auto import SMALL, can_race, race, selection_metric
     from ._baselines import (
         MeasuredBaselines,
         autoregression,

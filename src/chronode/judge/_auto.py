@@ -18,6 +18,7 @@ from ..training import (
     TrainingStopped,
     assemble,
     class_counts,
+    completed,
     fit_named,
     mean_and_std,
     seconds_of,
@@ -28,11 +29,6 @@ from ._race import FOLDS, Candidate, Race, RaceEntry, affordable, beats, best_of
 
 SMALL = 500
 """With fewer series, candidates are cross-validated, and the winner is trained on all of them."""
-EPOCHS = 50
-"""Maximum number of epochs of the full training."""
-EARLY_STOP = 20
-"""Epochs without improvement after which the full training stops."""
-_LARGE_BATCHES = 1_000  # series
 
 
 def can_race(train: Sequences, valid: Sequences) -> bool:
@@ -40,24 +36,6 @@ def can_race(train: Sequences, valid: Sequences) -> bool:
     target, groups = train.target, len(np.unique(train.groups)) + len(np.unique(valid.groups))
     usual = train.base_values.dtype.kind == "f" and target is not None and not target.per_step
     return usual and train is not valid and groups >= 2 * FOLDS
-
-
-def auto_settings(settings: Settings, free: Collection[str], series: int) -> Settings:
-    """Returns the settings with defaults for an automatic choice where the user left them free.
-
-    Args:
-        settings: Training settings.
-        free: Names of settings that the user did not give.
-        series: Number of series for training and validation.
-
-    Example:
-        >>> made = auto_settings(Settings(epochs=9), ("batch_size", "refit"), 80)
-        >>> made.epochs, made.batch_size, made.refit
-        (9, 16, True)
-    """
-    usual: dict[str, Any] = {"epochs": EPOCHS, "early_stop": EARLY_STOP, "refit": series < SMALL}
-    usual |= {"batch_size": 64 if series >= _LARGE_BATCHES else 16}
-    return replace(settings, **{name: value for name, value in usual.items() if name in free})
 
 
 def selection_metric(objective: Objective, data: Sequences) -> str:
@@ -89,7 +67,6 @@ def race(
     budget: str | float = "1m",
     start: str = "linear",
     pools: Sequence[str] = (),
-    free: Collection[str] = (),
     missing: bool | None = None,
     on_event: Callable[[Any], None] | None = None,
 ) -> Race:
@@ -103,12 +80,11 @@ def race(
     Args:
         parts: Training and validation series, scaled.
         objective: Objective of the training.
-        settings: Training settings of all candidates.
+        settings: Training settings of all candidates; those that are None may be chosen by a candidate.
         candidates: Models to compare.
         budget: Approximate time for the race, such as "90s" or "2m".
         start: "linear" or "none", as for `fit`.
         pools: Other ways to pool the steps; tried with the best candidate if it beats the linear start.
-        free: Names of training settings that a candidate may change.
         missing: Whether values may be missing; by default if some are.
         on_event: Called with a Note for each candidate.
 
@@ -120,6 +96,7 @@ def race(
         >>> found.chosen.name, found.settings.epochs
         ('linear start alone', 0)
     """
+    free, settings = settings.free, completed(settings, parts)
     metric = settings.metric or selection_metric(objective, parts.train)
     objective = objective.with_settings(metric, settings.class_weights, parts.train)
     chosen, folds, epochs = affordable(candidates, parts, settings, seconds_of(budget), variants=len(pools))

@@ -259,12 +259,12 @@ def affordable(
         variants: Number of times that one of the candidates is trained with other settings.
     """
     series = len(parts.train) + (len(parts.valid) if settings.refit else 0)
-    updates, length = -(-series // settings.batch_size), float(parts.train.lengths.mean())
+    updates, length = -(-series // settings.batch), float(parts.train.lengths.mean())
     costs = {}
     for candidate in candidates:
         per_step, per_series = _COSTS.get(candidate.model, _UNKNOWN_COSTS)
         per_step += _PER_MISSING_STEP if parts.train.has_missing and candidate.model != "gru-d" else 0.0
-        per_series *= settings.batch_size * max(0.25, candidate.network.get("hidden_size", 64) / 64)
+        per_series *= settings.batch * max(0.25, candidate.network.get("hidden_size", 64) / 64)
         costs[str(candidate)] = 1e-6 * updates * (_PER_UPDATE + length * (per_step + per_series))
     kept, folds = list(candidates), FOLDS if settings.refit else 1
     while True:

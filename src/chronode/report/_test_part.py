@@ -108,8 +108,8 @@ class TestPart:
             return []
         if self.objective.classes is not None:
             return [grid(*self._class_pictures(self.objective.classes))]
-        if config.data.forecast:
-            return [grid(*self._forecasts(config.data.forecast, config.data.intervals or USUAL_INTERVALS[:1]))]
+        if config.data.horizon:
+            return [grid(*self._forecasts(config.data.horizon, config.data.intervals or USUAL_INTERVALS[:1]))]
         few = slice(_MOST_TARGETS)
         more = len(self.predictions.names) - _MOST_TARGETS
         note = [paragraph(f"{more} more targets are not shown.", "small")] if more > 0 else []

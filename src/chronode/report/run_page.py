@@ -101,7 +101,8 @@ def _head(run: Run, summary: Summary, config: Config, intervals: dict[str, tuple
         facts["parameters"] = summary.parameters
     if summary.seconds is not None and summary.epochs:
         facts["training time"] = _duration(summary.seconds)
-    size = f"{config.model.layers} × {config.model.hidden}" if config.model.layers > 1 else str(config.model.hidden)
+    own = config.model
+    size = f"{own.num_layers} × {own.hidden_size}" if (own.num_layers or 1) > 1 else str(own.hidden_size or 64)
     lead = Html(f"{status} {safe(started)} UTC") if started else status
     fault = paragraph(f"Training failed: {summary.fault}") if summary.fault else ""
     units = "" if linear else f" · {size} units"

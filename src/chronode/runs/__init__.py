@@ -6,10 +6,9 @@ from ..system import lazy
 
 if TYPE_CHECKING:
     from ..training import Trained
-    from ._assemble import assemble_run
     from ._checkpoints import Store
-    from ._choose import choose, leaves_choice, with_forecast_defaults, with_named_model
-    from ._config import Config, DataConfig, ModelConfig, exponent
+    from ._choose import assemble_run, choose, with_named_model
+    from ._config import SECTIONS, Config, DataConfig, ModelConfig, exponent
     from ._environment import environment
     from ._folder import REPORT, Run, next_folder, run_folders
     from ._lock import FolderLock

@@ -1,23 +1,21 @@
-"""Configs that leave the model or the number of epochs to a race, completed with its result."""
+"""From a config to a training: what the user left open is chosen, by a race if need be, and the network is built."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from dataclasses import fields, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from ..judge import Candidate, Race, auto_settings, can_race, candidates_for, pools_for, race
-from ..training import AUTO, Event, Settings, forecast_settings
-from ._config import Config, ModelConfig
-from ._prepare import Prepared, prepared_for
+from ..judge import Candidate, Race, can_race, candidates_for, pools_for, race
+from ..model import ModelSpec
+from ..settings import SettingError, SettingTypeError, error_at, named
+from ..training import AUTO, Assembly, Event, Settings, assemble, completed, spec_for
+from ._config import Config
+from ._prepare import Prepared
 
 FALLBACK = "mmrnn"
 """Model where a race is not possible: forecasts, targets at every step, symbols, very few series."""
-
-
-def leaves_choice(config: Config) -> bool:
-    """Returns whether a race has to complete the config."""
-    return config.model.model == AUTO or bool(config.training.refit)
+_SIZES = {"hidden_size": 64, "num_layers": 1}
 
 
 def with_named_model(config: Config) -> Config:
@@ -25,44 +23,14 @@ def with_named_model(config: Config) -> Config:
     return config.with_values({"model": {"model": FALLBACK}}) if config.model.model == AUTO else config
 
 
-def with_forecast_defaults(config: Config, free: Collection[str], prepared: Prepared | None = None) -> Config:
-    """Returns the config of a forecast from windows with the defaults of forecasts; other configs are not changed.
+def choose(
+    config: Config, prepared: Prepared, *, on_event: Callable[[Event], None] | None = None
+) -> tuple[Config, Race | None]:
+    """Returns the config with values for all that it left open, and the race that chose them; None if there was none.
 
     Args:
         config: The config.
-        free: Names of settings that the user did not give, which may be changed.
-        prepared: Its series; None: `prepared_for` it.
-    """
-    if not config.data.forecast or config.data.per_step:
-        return config
-    train = (prepared or prepared_for(with_named_model(config))).parts.train
-    return replace(config, training=forecast_settings(config.training, free, len(train)))
-
-
-def free_names(config: Config) -> set[str]:
-    """Returns the settings of model and training that have their defaults, which a race may change.
-
-    Example:
-        >>> {"hidden", "epochs"} & free_names(Config.from_dict({"training": {"epochs": 3}}))
-        {'hidden'}
-    """
-    pairs = ((config.model, ModelConfig()), (config.training, Settings()))
-    return {f.name for own, usual in pairs for f in fields(own) if getattr(own, f.name) == getattr(usual, f.name)}
-
-
-def choose(
-    config: Config,
-    prepared: Prepared,
-    *,
-    free: Collection[str] | None = None,
-    on_event: Callable[[Event], None] | None = None,
-) -> tuple[Config, Race | None]:
-    """Returns the config with a model and settings, and the race that chose them; None if there was none.
-
-    Args:
-        config: A config with the model "auto", or with `refit`.
         prepared: Its series.
-        free: Names of settings that the user did not give; by default those with default values.
         on_event: Called with a Note for each candidate.
 
     Example:
@@ -73,32 +41,29 @@ def choose(
         >>> chosen.model.model in [entry.name.split()[0] for entry in found.entries]
         True
     """
-    free = free_names(config) if free is None else free
-    parts, auto = prepared.parts, config.model.model == AUTO
+    parts, own, auto = prepared.parts, config.model, config.model.model == AUTO
+    settings = replace(config.training, refit=True) if prepared.refit else config.training
     windows = prepared.reading is not None and bool(prepared.reading.horizon)
-    if windows or not leaves_choice(config) or not can_race(parts.train, parts.valid):
-        return _without_race(with_forecast_defaults(config, free, prepared), prepared), None
-    network = {"hidden_size": config.model.hidden} if "hidden" not in free or not auto else {}
-    network |= {"num_layers": config.model.layers} if "layers" not in free or not auto else {}
-    network |= config.model.settings
-    settings, start = config.training, config.model.start or ("linear" if auto else "none")
-    if auto:
-        settings = auto_settings(settings, free, len(parts.train) + len(parts.valid))
-    candidates = [Candidate(config.model.model, network)]
-    if auto:
-        candidates = candidates_for(parts.train, network, small=bool(settings.refit))
-    missing = config.model.missing if prepared.reading is None else prepared.reading.missing
-    options: dict[str, Any] = {"budget": config.model.budget, "missing": missing, "on_event": on_event}
+    if windows or not (auto or settings.refit) or not can_race(parts.train, parts.valid):
+        return _completed(_without_race(config, prepared), prepared, settings), None
+    network = {name: size for name in _SIZES if (size := getattr(own, name)) is not None} | own.settings
+    candidates = candidates_for(parts.train, network, small=bool(settings.refit)) if auto else []
+    start = own.start or ("linear" if auto else "none")
+    missing = own.missing if prepared.reading is None else prepared.reading.missing
+    options: dict[str, Any] = {"budget": own.budget, "missing": missing, "on_event": on_event, "start": start}
     options["pools"] = pools_for(network) if auto else ()
-    found = race(parts, prepared.objective, settings, candidates, start=start, free=free, **options)
-    return _with_winner(config, found, start), found
+    result = race(parts, prepared.objective, settings, candidates or [Candidate(own.model, network)], **options)
+    chosen = dict(result.winner.network)
+    sizes = {name: chosen.pop(name, size) for name, size in _SIZES.items()}
+    model = {"model": result.winner.model, **sizes, "settings": chosen, "start": start}
+    return _completed(config.with_values({"model": model}), prepared, result.settings), result
 
 
-def _with_winner(config: Config, found: Race, start: str) -> Config:
-    own = dict(found.winner.network)
-    size = {"hidden": own.pop("hidden_size", config.model.hidden), "layers": own.pop("num_layers", config.model.layers)}
-    model = {"model": found.winner.model, **size, "settings": own, "start": start}
-    return config.with_values({"model": model, "training": found.settings.as_dict()})
+def _completed(config: Config, prepared: Prepared, settings: Settings) -> Config:
+    sizes: dict[str, Any] = {name: getattr(config.model, name) or size for name, size in _SIZES.items()}
+    windows = prepared.reading is not None and prepared.reading.relative is not None
+    training = completed(settings, prepared.parts, windows=windows)
+    return replace(config, model=replace(config.model, **sizes), training=training)
 
 
 def _without_race(config: Config, prepared: Prepared) -> Config:
@@ -108,6 +73,45 @@ def _without_race(config: Config, prepared: Prepared) -> Config:
     train, start = prepared.parts.train, config.model.start
     numbers = train.base_values.dtype.kind == "f"
     suits = numbers and (prepared.objective.per_step or not config.training.tbptt)
-    if start is None and suits and not config.data.forecast:  # a forecast has a start of its own
+    if start is None and suits and not config.data.horizon:  # a forecast has a start of its own
         start = "linear"
     return config.with_values({"model": {"model": FALLBACK, "start": start}})
+
+
+def spec_of(config: Config, prepared: Prepared, model: str) -> ModelSpec:
+    """Returns the spec of the configured model, or of another model (a baseline) of the same size."""
+    own = config.model
+    fields: dict[str, Any] = {name: getattr(own, name) or size for name, size in _SIZES.items()}
+    if model == own.model:
+        fields |= own.settings
+    missing = own.missing if prepared.reading is None else prepared.reading.missing
+    if missing is not None:
+        fields["missing"] = missing
+    if prepared.reading is not None and prepared.reading.relative is not None:
+        fields["relative"] = prepared.reading.relative
+    return spec_for(prepared.parts, model, **fields)
+
+
+def start_of(config: Config, prepared: Prepared) -> str:
+    """Returns the start of the network: the configured one, or a linear model for forecasts from windows."""
+    if config.model.start is not None:
+        return config.model.start
+    windows = prepared.reading is not None and prepared.reading.relative is not None
+    return "linear" if windows and not config.training.tbptt else "none"
+
+
+def assemble_run(config: Config, prepared: Prepared, model: str | None = None, *, race: Race | None = None) -> Assembly:
+    """Assembles the training of the config, or that of another model; rejects an invalid configuration.
+
+    The linear start of a race is not fitted again.
+    """
+    start = race.linear if race is not None and race.linear is not None else start_of(config, prepared)
+    forecast = prepared.reading is not None and bool(prepared.reading.forecast_channels)
+    options: dict[str, Any] = {"start": start, "objective": prepared.objective, "forecast": forecast}
+    try:
+        spec = spec_of(config, prepared, model or config.model.model)
+        return assemble(prepared.parts, spec, config.training, **options)
+    except (SettingError, SettingTypeError) as error:
+        if error.argument in config.model.settings:
+            raise error_at(named("settings"), error) from error
+        raise

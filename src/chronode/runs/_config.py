@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeVar, get_type_hints
 
 from ..data import CLIP, GAPS, PARTS, VALIDATION
-from ..settings import SettingError, about, declared, flag, named, near, one_of, option, percents, whole
+from ..settings import SettingError, about, check_declared, declared, named, near, option, percents, setting_named
 from ..storage import parse
 from ..training import AUTO, STARTS, Settings, seconds_of
 
@@ -55,7 +55,7 @@ class DataConfig:
         encoding: Text encoding of the file; detected by default.
         names: Names of the columns of a text file without a header line.
         comment: Prefix of comment lines of a text file; "#" by default if the first line begins with it.
-        forecast: Number of next steps to forecast instead of a target; 0 for a target. A forecast is learned
+        horizon: Number of next steps to forecast instead of a target; 0 for a target. A forecast is learned
             from overlapping windows; with --per-step, at every step of whole series.
         channels: Channels to forecast; all by default.
         known: For forecasts, columns whose future values are known, such as price or holiday. `predict` reads them from
@@ -101,7 +101,7 @@ class DataConfig:
     duplicates: str = option("merge", "Data", "keep")
     categorical: str = option("error", "Data", "onehot")
     empty: str = option("drop", "Data", "keep")
-    kind: str = option("auto", "Target", "value")
+    kind: str = option("auto", "Target", "value", choices=("auto", "class", "value"))
     positive: str | None = option(None, "Target", "ill")
     per_step: bool | None = option(None, "Target", "--per-step")
     channel: str | None = option(None, "Data", "parameter")
@@ -117,49 +117,42 @@ class DataConfig:
     encoding: str | None = option(None, "Data", "cp1252")
     names: tuple[str, ...] = option((), "Data", "patient,day,pulse")
     comment: str | None = option(None, "Data", "%")
-    forecast: int = option(0, "Target", 28)
+    horizon: int = option(0, "Target", 28, "--forecast", "--horizon", at_least=0)
     channels: tuple[str, ...] = option((), "Target", "units")
     known: tuple[str, ...] = option((), "Target", "price,holiday")
     calendar: bool = option(False, "Target", "--calendar")
     intervals: tuple[float, ...] = option((), "Target", "80,95")
-    window: int = option(0, "Data", 200)
-    stride: int = option(0, "Data", 100)
+    window: int = option(0, "Data", 200, at_least=0)
+    stride: int = option(0, "Data", 100, at_least=0)
     split: tuple[float, ...] = option(PARTS, "Data", "0.6,0.2,0.2")
     test: str = option("", "Data", "ward_b.csv")
-    split_by: str = option("auto", "Data", "time")
+    split_by: str = option("auto", "Data", "time", choices=("auto", "group", "time"))
     scale: bool = option(True, "Data", "--no-scale")
     scale_time: bool = option(False, "Time", "--scale-time")
     log: tuple[str, ...] = option((), "Data", "units,visits")
-    clip_values: str = option("auto", "Data", "off")
-    gaps: str = option("keep", "Time", "cap")
+    clip_values: str = option("auto", "Data", "off", choices=CLIP)
+    gaps: str = option("keep", "Time", "cap", choices=GAPS)
     protocol: str = option("clean", "Data", "paper")
     options: dict[str, Any] = field(default_factory=dict, metadata=about("Data", "length=200", "--option"))
 
     def __post_init__(self) -> None:
-        for name in ("forecast", "window", "stride"):
-            whole(name, getattr(self, name), at_least=0)
-        one_of("kind", self.kind, ("auto", "class", "value"))
-        one_of("split_by", self.split_by, ("auto", "group", "time"))
-        one_of("clip_values", self.clip_values, CLIP)
-        one_of("gaps", self.gaps, GAPS)
-        for name in ("scale", "scale_time", "calendar"):
-            flag(name, getattr(self, name))
+        check_declared(self)
         _check_shares(self.split, bool(self.test))
-        if self.forecast and self.target:
+        if self.horizon and self.target:
             raise SettingError(
-                f"{named('forecast', ...)} predicts the next values of channels: omit it or {named('target', ...)}",
-                argument="forecast",
+                f"{named('horizon', ...)} predicts the next values of channels: omit it or {named('target', ...)}",
+                argument="horizon",
             )
         for name in ("channels", "known", "calendar", "intervals"):
-            if getattr(self, name) and not self.forecast:
-                raise SettingError(f"{named(name, ...)} needs {named('forecast', 1)} (or more steps).", argument=name)
+            if getattr(self, name) and not self.horizon:
+                raise SettingError(f"{named(name, ...)} needs {named('horizon', 1)} (or more steps).", argument=name)
         for name in ("intervals", "known", "calendar"):
             if getattr(self, name) and self.per_step:
                 raise SettingError(
                     f"{named(name, ...)} needs a forecast from windows: omit {named('per_step')}.", argument=name
                 )
         object.__setattr__(self, "intervals", percents("intervals", self.intervals))
-        if self.stride and not self.window and not self.forecast:
+        if self.stride and not self.window and not self.horizon:
             raise SettingError(f"{named('stride', ...)} needs {named('window', ...)}", argument="stride")
         if bool(self.channel) != bool(self.value):
             raise SettingError(
@@ -189,8 +182,8 @@ class ModelConfig:
     Attributes:
         model: Name of the model (`chronode models` lists them), or "auto": a short race of a few models on the
             validation part chooses one.
-        hidden: Units per layer.
-        layers: Number of layers.
+        hidden_size: Units per layer; by default 64, or chosen by the race.
+        num_layers: Number of layers; 1 by default.
         missing: Whether values may be missing; by default if some are missing in the data.
         settings: Settings of the layer (dropout, bidirectional, residual, memory, pool) and of the model: NAME=VALUE.
         start: "linear" (a linear model is fitted first, and the network learns the residuals), "summaries" (the same
@@ -199,26 +192,21 @@ class ModelConfig:
         budget: Approximate time of the race of models, such as "90s" or "2m".
 
     Example:
-        >>> ModelConfig("ltc", hidden=32).hidden
+        >>> ModelConfig("ltc", hidden_size=32).hidden_size
         32
     """
 
     model: str = option(AUTO, "Model", "ltc")
-    hidden: int = option(64, "Model", 128)
-    layers: int = option(1, "Model", 2)
+    hidden_size: int | None = option(None, "Model", 128, "--hidden-size", "--hidden", at_least=1)
+    num_layers: int | None = option(None, "Model", 2, "--num-layers", "--layers", at_least=1)
     missing: bool | None = option(None, "Model", "--allow-missing", "--allow-missing/--no-allow-missing")
     settings: dict[str, Any] = field(default_factory=dict, metadata=about("Model", "dropout=0.1", "--set"))
-    start: str | None = option(None, "Model", "linear")
+    start: str | None = option(None, "Model", "linear", choices=STARTS)
     budget: str = option("1m", "Model", "2m")
 
     def __post_init__(self) -> None:
-        for name in ("hidden", "layers"):
-            whole(name, getattr(self, name), at_least=1)
-        if self.start is not None:
-            one_of("start", self.start, STARTS)
+        check_declared(self)
         seconds_of(self.budget)
-        if self.missing is not None:
-            flag("missing", self.missing)
 
 
 @dataclass(frozen=True)
@@ -256,7 +244,7 @@ class Config:
             raise ValueError("a config must be a mapping with the sections data, model and training.")
         sections: dict[str, Any] = {}
         for name, values in changes.items():
-            if name not in ("data", "model", "training"):
+            if name not in SECTIONS:
                 raise ValueError(
                     f"a config has no section {name!r}; its sections are data, model and training.{_home(name)}"
                 )
@@ -264,6 +252,10 @@ class Config:
                 raise ValueError(f"{name} must be a mapping, got {str(values)[:60]!r}.")
             sections[name] = _changed(getattr(self, name), values, name)
         return replace(self, **sections)
+
+
+SECTIONS: dict[str, type[Any]] = {"data": DataConfig, "model": ModelConfig, "training": Settings}
+"""Sections of a config."""
 
 
 def _check_shares(shares: tuple[float, ...], with_test: bool) -> None:
@@ -284,6 +276,7 @@ def _check_shares(shares: tuple[float, ...], with_test: bool) -> None:
 
 def _changed(section: Section, values: Mapping[str, Any], where: str) -> Section:
     kinds = get_type_hints(type(section))
+    values = {setting_named(name, type(section)): value for name, value in values.items()}
     for name in values:
         if name not in kinds:
             raise ValueError(f"{where} has no setting {name!r}.{near(name, kinds) or _home(name)}")
@@ -325,8 +318,7 @@ def exponent(value: Any) -> Any:
 
 def _home(name: str) -> str:
     """Returns the section to which a misplaced name belongs."""
-    homes = {"data": DataConfig, "model": ModelConfig, "training": Settings}
-    found = [section for section, cls in homes.items() if name in {f.name for f in fields(cls)}]
+    found = [section for section, cls in SECTIONS.items() if setting_named(name, cls) in cls.__dataclass_fields__]
     return f" {name!r} belongs to {found[0]}." if found else ""
 
 

@@ -35,9 +35,9 @@ def divided_series(series: Sequences, data: DataConfig, seed: int) -> tuple[list
         seed: Random seed.
     """
     divides_time, cut = by_time(series, data), "series"
-    if data.forecast and not data.per_step:
+    if data.horizon and not data.per_step:
         options = {"window": data.window, "stride": data.stride, "by_time": divides_time, "seed": seed}
-        parts = forecast_parts(series, data.forecast, channels_of(series, data), data.shares, **options)
+        parts = forecast_parts(series, data.horizon, channels_of(series, data), data.shares, **options)
         cut = f"windows of up to {data.window} steps"
     elif divides_time:
         _check_divisible(series, data)
@@ -75,7 +75,7 @@ def second_file(reading: Reading, data: DataConfig, known: Sequences) -> tuple[S
         known: The series of training and validation.
     """
     found = reading.read(data.test, labeled=True, anyway=True)
-    test = found if data.forecast else found.labeled()
+    test = found if data.horizon else found.labeled()
     if not len(test):
         raise ValueError(f"{data.test}: no series has a target: there is nothing to test.")
     notes = [f"{Path(data.test).name}: {note}" for note in found.notes]
@@ -99,7 +99,7 @@ def notes_on_parts(data: DataConfig, test: Sequences) -> list[str]:
         train, test_share = (f"{100 * share:.4g}%" for share in data.split)
         held = f"{100 * data.shares[1]:.3g}%"
         notes.append(f"two shares are training and test: {train} and {test_share}; {held} are held out for validation.")
-    if len(test) == 1 and not data.forecast and test.target is not None and not test.target.per_step:
+    if len(test) == 1 and not data.horizon and test.target is not None and not test.target.per_step:
         notes.append("the test part is a single series: its metrics say almost nothing about others.")
     if not data.shares[1]:
         notes.append("there is no validation part: the training series choose the best epoch.")
@@ -133,6 +133,6 @@ def _cut(part: Sequences, data: DataConfig) -> Sequences:
     """Creates forecasts and windows after the split, so that no target comes from another part."""
     if not len(part):
         return part
-    if data.forecast:
-        part = forecast(part, data.forecast, data.channels or None)
+    if data.horizon:
+        part = forecast(part, data.horizon, data.channels or None)
     return windows(part, data.window, data.stride or None) if data.window else part

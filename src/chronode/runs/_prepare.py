@@ -24,7 +24,7 @@ from ..data import (
     with_calendar,
     with_future,
 )
-from ..judge import SMALL, can_race
+from ..judge import SMALL, can_race, selection_metric
 from ..settings import SettingError, named, near
 from ..storage import hash_of, parse, read_json
 from ..training import AUTO, Objective, default_window, find_task, forecast_scaler, tasks, together
@@ -53,6 +53,7 @@ class Prepared:
         facts: Summary of all series.
         divided: Description of the split.
         notes: Changes made to the data.
+        refit: Whether training and validation series are trained on together, and so scaled together.
     """
 
     parts: Parts
@@ -62,6 +63,7 @@ class Prepared:
     facts: Facts
     divided: str
     notes: tuple[str, ...]
+    refit: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """Returns plain data for JSON, by which later files are read and checked."""
@@ -165,7 +167,7 @@ def _from_task(config: Config) -> Prepared:
     data = config.data
     task = find_task(data.source)
     wrong = [
-        name for name in ("target", "id", "time", "forecast", "window", "log", "static", "test") if getattr(data, name)
+        name for name in ("target", "id", "time", "horizon", "window", "log", "static", "test") if getattr(data, name)
     ]
     plain = DataConfig()
     wrong += [name for name in ("clip_values", "gaps") if getattr(data, name) != getattr(plain, name)]
@@ -179,9 +181,8 @@ def _from_task(config: Config) -> Prepared:
     sizes = f"{len(parts.train):,}/{len(parts.valid):,}/{len(parts.test):,} series"
     objective = Objective.for_task(task, parts.train, scaler=parts.scaler)
     objective = replace(objective, positive=data.positive or objective.positive)
-    return Prepared(
-        parts, objective, None, source, parts.train.describe(), f"{data.protocol} protocol: {sizes}", tuple(notes)
-    )
+    divided, refit = f"{data.protocol} protocol: {sizes}", _refits(config, parts.train, parts.valid)
+    return Prepared(parts, objective, None, source, parts.train.describe(), divided, tuple(notes), refit)
 
 
 def _from_file(config: Config) -> Prepared:
@@ -192,7 +193,7 @@ def _from_file(config: Config) -> Prepared:
             "task.",
             argument="protocol",
         )
-    if not data.target and not data.forecast and not data.source.endswith((".ts", ".npz")):
+    if not data.target and not data.horizon and not data.source.endswith((".ts", ".npz")):
         raise ValueError("a target is missing: pass --target COLUMN, or --forecast STEPS to predict the next values.")
     check_second_file(data)
     series = read_source(data)
@@ -202,7 +203,7 @@ def _from_file(config: Config) -> Prepared:
     source, divided = source_of(data.source), prepared.divided
     if data.test:
         source["test"] = source_of(data.test)
-        test, notes_on_file = second_file(reading, data, series if data.forecast else series.labeled())
+        test, notes_on_file = second_file(reading, data, series if data.horizon else series.labeled())
         parts = replace(parts, test=test)
         divided = f"{divided}; test: {Path(data.test).name} ({counted(len(test), 'series')})"
         notes += notes_on_file
@@ -214,7 +215,7 @@ def _from_series(config: Config, series: Sequences) -> Prepared:
     """Divides and scales series: of a file, or given by the user."""
     data, seed = config.data, config.training.seed
     notes = list(series.notes)
-    used = series if data.forecast else series.labeled()
+    used = series if data.horizon else series.labeled()
     if gone := len(series) - len(used):
         notes.append(f"{counted(gone, 'series')} without target: not used in training.")
     if not len(used):
@@ -225,28 +226,27 @@ def _from_series(config: Config, series: Sequences) -> Prepared:
     periods = calendar_periods(used) if data.calendar else ()
     if data.known or periods:
         data = replace(data, channels=channels_of(used, data))
-        used = with_future(with_calendar(used, periods), data.forecast, data.channels, data.known, periods)
-    if data.forecast and not data.per_step:
+        used = with_future(with_calendar(used, periods), data.horizon, data.channels, data.known, periods)
+    if data.horizon and not data.per_step:
         division = {"shares": data.shares, "by_time": by_time(used, data), "seed": seed}
-        suits = data.window or default_window(used, data.forecast, channels_of(used, data), **division)
+        suits = data.window or default_window(used, data.horizon, channels_of(used, data), **division)
         data = replace(data, window=suits)
     raw, divided = divided_series(used, data, seed)
     notes += [note for part in raw for note in part.notes]
-    fitted = together(*raw[:2]) if _refits(config, raw) else raw[0]
+    refit = _refits(config, raw[0], raw[1])
+    fitted = together(*raw[:2]) if refit else raw[0]
     scaler = _scaler(fitted, data, shaping(fitted, own, log=data.log, clip_values=data.clip_values, gaps=data.gaps))
     notes += () if scaler is None else scaler.notes()
     missing = config.model.missing
     if missing is None:
-        missing = (used if data.forecast else series).has_missing
+        missing = (used if data.horizon else series).has_missing
     per_step = raw[0].target is not None and raw[0].target.per_step
     reading = reading_of(data, series, missing=missing, per_step=per_step)
     extended = {"channels": used.channels, "static": used.static_names, "known": data.known, "calendar": periods}
     reading = replace(reading, scaler=scaler, ranges=ranges_of(fitted), **extended)
     parts = _scaled(raw, reading)
-    targets = _targets(parts.train, reading)
-    objective = Objective.for_data(parts.train, scaler=scaler, positive=data.positive, targets=targets)
-    facts = series.describe()
-    return Prepared(parts, objective, reading, {}, facts, divided, tuple(dict.fromkeys(notes)))
+    objective = _objective(parts.train, reading, data)
+    return Prepared(parts, objective, reading, {}, series.describe(), divided, tuple(dict.fromkeys(notes)), refit)
 
 
 def _continued(config: Config, series: Sequences, like: Reading) -> Prepared:
@@ -254,8 +254,7 @@ def _continued(config: Config, series: Sequences, like: Reading) -> Prepared:
     data = replace(config.data, window=like.window, stride=like.stride, channels=like.forecast_channels)
     raw, divided = divided_series(series, data, config.training.seed)
     parts = _scaled(raw, like)
-    targets = _targets(parts.train, like)
-    objective = Objective.for_data(parts.train, scaler=like.scaler, positive=data.positive, targets=targets)
+    objective = _objective(parts.train, like, data)
     return Prepared(parts, objective, like, {}, series.describe(), divided, series.notes)
 
 
@@ -266,16 +265,19 @@ def _scaled(raw: Sequence[Sequences], reading: Reading) -> Parts:
     return Parts(train, train if raw[1] is raw[0] else valid, test, scaler)
 
 
-def _targets(train: Sequences, reading: Reading) -> tuple[str, ...]:
-    """Returns the names of the targets: columns, or the channels that a forecast continues."""
+def _objective(train: Sequences, reading: Reading, data: DataConfig) -> Objective:
+    """Returns what is learned from your own series, by the smoothest metric that suits them."""
     assert train.target is not None
-    return reading.forecast_channels or (() if train.target.classes is not None else train.target.names)
+    # Columns, or the channels that a forecast continues.
+    targets = reading.forecast_channels or (() if train.target.classes is not None else train.target.names)
+    objective = Objective.for_data(train, scaler=reading.scaler, positive=data.positive, targets=targets)
+    return replace(objective, metric=selection_metric(objective, train))
 
 
 def _scaler(train: Sequences, data: DataConfig, shapes: dict[str, Any]) -> Scaler | None:
     """Fits what happens to the values; None if nothing does."""
     fit: Callable[..., Scaler] = Scaler.fit
-    if data.forecast and (data.log or not data.per_step):
+    if data.horizon and (data.log or not data.per_step):
         fit = partial(forecast_scaler, channels=channels_of(train, data))
     if data.scale:
         return fit(train, dt=data.scale_time, **shapes)
@@ -283,10 +285,10 @@ def _scaler(train: Sequences, data: DataConfig, shapes: dict[str, Any]) -> Scale
     return scaler if scaler.shapes or scaler.gaps is not None else None
 
 
-def _refits(config: Config, raw: list[Sequences]) -> bool:
+def _refits(config: Config, train: Sequences, valid: Sequences) -> bool:
     """Returns whether training and validation series are trained on together, and so scaled together."""
-    if raw[0] is raw[1]:
+    if train is valid:
         return False
-    if config.training.refit is not None or config.model.model != AUTO or config.data.forecast:
+    if config.training.refit is not None or config.model.model != AUTO or config.data.horizon:
         return bool(config.training.refit)
-    return can_race(*raw[:2]) and len(raw[0]) + len(raw[1]) < SMALL
+    return can_race(train, valid) and len(train) + len(valid) < SMALL

@@ -11,7 +11,7 @@ from ..data import Sequences
 from ..judge import ALONE, MeasuredBaselines, entry_of, linear_validation, measured_baselines, verdict
 from ..model import SequenceModel
 from ..training import Listener, Note, Objective, Predictions, Trained, TrainingStopped
-from ._assemble import assemble_run, start_of
+from ._choose import assemble_run, start_of
 from ._config import Config
 from ._folder import Run
 from ._prepare import Prepared

@@ -15,8 +15,7 @@ from ..settings import error_at, one_of
 from ..storage import parse
 from ..training import Assembly, Epoch, EpochDone, Event, Listener, Note, Objective, Predictions, TrainingStopped
 from ._again import check_same_file, check_unchanged, prepare_again
-from ._assemble import assemble_run
-from ._choose import choose, leaves_choice
+from ._choose import assemble_run, choose
 from ._config import Config
 from ._environment import differences, environment
 from ._folder import REPORT, Run
@@ -69,14 +68,15 @@ def train_run(
         config: Configuration.
         folder: Folder that is empty or does not exist.
         prepared: Result of `prepare(config)`; None: it is called.
-        assembly: Result of `assemble_run(config, prepared)`; None: it is called before a folder is created.
+        assembly: Result of `assemble_run(config, prepared)` with a config that `choose` completed; None: both are
+            called before a folder is created.
         baseline: Whether to train lstm-dt in the same way for comparison.
         command: Command line, for the record.
         on_event: Called during training.
         draw: Called at the end with the run, the series, the model, its objective and its predictions for the test
             part, to write report.html to the folder.
         loggers: Receivers of the metrics of every epoch besides metrics.jsonl: "csv", "tensorboard", "wandb", "mlflow".
-        race: Result of `choose(config, prepared)`, which completed the config; None: it is called if needed.
+        race: The race that chose the model of `assembly`; None if there was none.
 
     Raises:
         TrainingStopped: The loss is not finite or has exploded, or memory is exhausted; the best weights are in the
@@ -93,9 +93,9 @@ def train_run(
     follow_run()
     check_loggers(loggers)
     prepared = prepared or prepare(config)
-    if race is None and assembly is None and leaves_choice(config):
+    if assembly is None:
         config, race = choose(config, prepared)
-    assembly = assembly or assemble_run(config, prepared, race=race)
+        assembly = assemble_run(config, prepared, race=race)
     run = Run.create(folder, {**config.as_dict(), "baseline": baseline}, command=command)
     if race is not None:
         run.save_json("race.json", race.as_dict())

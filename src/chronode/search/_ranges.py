@@ -10,12 +10,12 @@ from typing import Any
 
 from ..nn import Layer, find_model
 from ..runs import Config, ModelConfig
-from ..settings import near
+from ..settings import near, setting_named
 from ..training import Settings
 
 SAME_FOR_ALL = ("epochs", "steps", "seed", "metric")
 """Training settings that must be equal for all trials."""
-_SIZES = ("hidden", "layers")
+_SIZES = {"hidden_size": 64, "num_layers": 1}
 _OF_LAYERS = ("dropout", "bidirectional", "residual", "memory")
 
 
@@ -73,7 +73,7 @@ GENERAL = Space(
     {
         "learning_rate": Between(1e-4, 3e-2, log=True),
         "batch_size": OneOf((32, 64, 128)),
-        "hidden": OneOf((32, 64, 128)),
+        "hidden_size": OneOf((32, 64, 128)),
         "dropout": Between(0.0, 0.5),
     },
     "common values for recurrent networks",
@@ -88,7 +88,7 @@ PAPERS = {
             "learning_rate": Between(1e-4, 3.2e-2, log=True),
             "batch_size": OneOf((8, 16, 32, 64)),
             "dropout": Between(0.0, 0.65),
-            "layers": OneOf((2, 3)),
+            "num_layers": OneOf((2, 3)),
             "delta_t": Between(1e-2, 0.5, log=True),
             "alpha": Between(0.0, 31.0),
         },
@@ -106,7 +106,7 @@ PAPERS = {
         {
             "learning_rate": Between(1e-3, 2e-2, log=True),
             "batch_size": OneOf((16, 32, 64)),
-            "hidden": OneOf((16, 32, 64)),
+            "hidden_size": OneOf((16, 32, 64)),
         },
         "around the settings in the code of the paper (32 units, batches of 16, learning rates 1e-3 to 1e-2)",
     ),
@@ -121,7 +121,7 @@ def ranges_for(model: str) -> dict[str, Range]:
 
     Example:
         >>> ranges_for("unicornn")["delta_t"], sorted(ranges_for("lstm"))
-        (Between(low=0.01, high=0.5, log=True), ['batch_size', 'dropout', 'hidden', 'learning_rate'])
+        (Between(low=0.01, high=0.5, log=True), ['batch_size', 'dropout', 'hidden_size', 'learning_rate'])
     """
     find_model(model)
     own = PAPERS[model].ranges if model in PAPERS else {}
@@ -140,7 +140,7 @@ def read_range(text: str, model: str) -> tuple[str, Range]:
         >>> read_range("delta_t=0.01:1:log", "unicornn"), read_range("K=1,2", "irnn")
         (('delta_t', Between(low=0.01, high=1.0, log=True)), ('K', OneOf(choices=(1, 2))))
     """
-    name, values = _split(text, "--range", "learning_rate=1e-4:1e-2:log or hidden=32,64")
+    name, values = _split(text, "--range", "learning_rate=1e-4:1e-2:log or hidden_size=32,64")
     default = _default(name, model)
     try:
         if ":" not in values:
@@ -160,7 +160,7 @@ def read_fixed(text: str, model: str) -> tuple[str, Any]:
         >>> read_fixed("alpha=0", "unicornn")
         ('alpha', 0.0)
     """
-    name, values = _split(text, "--fix", "hidden=64")
+    name, values = _split(text, "--fix", "hidden_size=64")
     try:
         return name, _like(_default(name, model), values)
     except ValueError as error:
@@ -171,8 +171,8 @@ def applied(config: Config, values: Mapping[str, Any]) -> Config:
     """Returns the config with these values in their sections.
 
     Example:
-        >>> config = applied(Config(), {"hidden": 8, "learning_rate": 0.1, "dropout": 0.2})
-        >>> config.model.hidden, config.training.learning_rate, config.model.settings
+        >>> config = applied(Config(), {"hidden_size": 8, "learning_rate": 0.1, "dropout": 0.2})
+        >>> config.model.hidden_size, config.training.learning_rate, config.model.settings
         (8, 0.1, {'dropout': 0.2})
     """
     training = {field.name for field in fields(Settings)}
@@ -191,13 +191,14 @@ def _split(text: str, flag: str, example: str) -> tuple[str, str]:
     name, equals, values = text.partition("=")
     if not equals or not name.strip() or not values.strip():
         raise ValueError(f"{flag} {text!r} must be NAME=..., such as {example}.")
-    return name.strip(), values.strip()
+    name = name.strip().removeprefix("--").replace("-", "_")
+    return setting_named(setting_named(name, ModelConfig), Settings), values.strip()
 
 
 def _default(name: str, model: str) -> Any:
     """Returns the default value of a setting, which determines its type."""
-    known: dict[str, Any] = {field.name: field.default for field in fields(Settings) if field.name not in SAME_FOR_ALL}
-    known |= {field.name: field.default for field in fields(ModelConfig) if field.name in _SIZES}
+    training = Settings().completed(0).as_dict()
+    known: dict[str, Any] = {name: value for name, value in training.items() if name not in SAME_FOR_ALL} | _SIZES
     known |= _defaults(Layer, _OF_LAYERS)
     cell = inspect.signature(find_model(model).cell).parameters
     known |= _defaults(find_model(model).cell, [own for own in cell if own not in ("input_size", "hidden_size")])

@@ -5,8 +5,9 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from numbers import Integral, Real
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ._errors import SettingError, SettingTypeError, named
 
@@ -51,6 +52,7 @@ def number(
     above: float | None = None,
     at_least: float | None = None,
     below: float | None = None,
+    at_most: float | None = None,
 ) -> float:
     """Returns `value` as a float; raises an error unless it is finite and within the bounds."""
     if isinstance(value, bool) or not isinstance(value, Real):
@@ -65,6 +67,8 @@ def number(
         raise SettingError(f"{named(argument)} must be at least {at_least}, got {value}.", argument=argument)
     if below is not None and value >= below:
         raise SettingError(f"{named(argument)} must be less than {below}, got {value}.", argument=argument)
+    if at_most is not None and value > at_most:
+        raise SettingError(f"{named(argument)} must be at most {at_most}, got {value}.", argument=argument)
     return float(value)
 
 
@@ -73,6 +77,22 @@ def flag(argument: str, value: bool) -> bool:
     if not isinstance(value, bool):
         raise SettingTypeError(f"{named(argument)} must be True or False, got {value!r}.", argument=argument)
     return value
+
+
+def check_declared(settings: Any) -> None:
+    """Checks the values of a declared dataclass by the types and constraints of its fields; None is left as it is."""
+    for field in fields(settings):
+        value, kind = getattr(settings, field.name), str(field.type).removesuffix(" | None")
+        if "panel" not in field.metadata or (value is None and kind != field.type):
+            continue
+        if kind == "int":
+            whole(field.name, value, **field.metadata["limits"])
+        elif kind == "float":
+            number(field.name, value, **field.metadata["limits"])
+        elif kind == "bool":
+            flag(field.name, value)
+        elif field.metadata["choices"] is not None:
+            one_of(field.name, value, field.metadata["choices"])
 
 
 def percents(name: str, levels: Sequence[float]) -> tuple[float, ...]:

@@ -6,11 +6,11 @@ from ..system import lazy
 
 if TYPE_CHECKING:
     from ..data import Parts
-    from ._assembly import Assembly, assemble, gather, spec_for, together
+    from ._assembly import Assembly, assemble, completed, gather, spec_for, together
     from ._calibration import USUAL_INTERVALS, interval_scores, intervals_of
     from ._events import BatchDone, Diverged, Epoch, EpochDone, Event, Listener, Note, TrainingStopped, paced
     from ._fit import fit
-    from ._forecasting import default_window, forecast_at, forecast_parts, forecast_scaler, forecast_settings
+    from ._forecasting import default_window, forecast_at, forecast_parts, forecast_scaler
     from ._loaders import evaluation_batches
     from ._metrics import LOWER_IS_BETTER, Scores, labeled, mean_and_std
     from ._objective import Objective, class_counts

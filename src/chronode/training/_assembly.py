@@ -124,6 +124,8 @@ def assemble(
     if isinstance(start, str):
         one_of("start", start, STARTS)
     parts, usual = gather(data, settings.seed, valid=valid, scaler=scaler, protocol=protocol, options=options)
+    spec = model.spec if isinstance(model, SequenceModel) else model if isinstance(model, ModelSpec) else None
+    settings = completed(settings, parts, windows=spec is not None and spec.relative is not None)
     if settings.refit and parts.valid is not parts.train:
         parts = replace(parts, train=together(parts.train, parts.valid))
     goal = (objective or usual()).with_settings(settings.metric, settings.class_weights, parts.train)
@@ -138,6 +140,12 @@ def assemble(
         notes = (*notes_on(goal, parts, settings), *([linear.note] if linear is not None and linear.note else []))
         forecast = isinstance(data, Sequences) if forecast is None else forecast
         return Assembly(parts, goal, built, settings, notes, linear, torch.get_rng_state(), forecast)
+
+
+def completed(settings: Settings, parts: Parts, *, windows: bool = False) -> Settings:
+    """Returns the settings with the defaults that suit the series; see `Settings.completed`."""
+    held_out = 0 if windows or parts.valid is parts.train else len(parts.valid)
+    return settings.completed(len(parts.train) + held_out, windows=windows)
 
 
 def gather(
@@ -313,10 +321,10 @@ def optimizer_steps(parts: Parts, settings: Settings) -> int:
     Example:
         >>> from chronode.lab.tasks import tasks
         >>> parts = tasks()["bitstream"].load(train=130, valid=4, test=4)
-        >>> optimizer_steps(parts, Settings(epochs=10, batch_size=64)), optimizer_steps(parts, Settings(steps=7))
-        (30, 7)
+        >>> [optimizer_steps(parts, Settings(epochs=10, batch_size=64, steps=steps)) for steps in (None, 7)]
+        [30, 7]
     """
-    per_epoch = -(-len(parts.train) // settings.batch_size)
+    per_epoch = -(-len(parts.train) // settings.batch)
     if settings.tbptt:
         per_epoch *= -(-int(parts.train.lengths.max()) // settings.tbptt)
     steps = settings.epochs * per_epoch
@@ -328,7 +336,7 @@ def _few_steps(parts: Parts, settings: Settings) -> tuple[str, ...]:
     if steps >= FEW_STEPS or settings.refit:  # then the number of epochs was chosen by cross-validation
         return ()
     cures = ["more epochs"]
-    if settings.batch_size > 1 and len(parts.train) > 1:
+    if settings.batch > 1 and len(parts.train) > 1:
         cures.append(f"a smaller {named('batch_size')}")
     if parts.train.target is not None and parts.train.target.per_step and parts.train.lengths.max() > LONG:
         cures.append(f"windows of the series ({named('window', LONG)})")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from ..data import Scaler, Sequences, counted, forecast_windows, future_times, split, usable_windows
 from ..model.start import season_of
 from ..settings import SettingError, named
-from ._settings import Settings
 
 _MOST_WINDOWS = 20_000
 _LEAST_WINDOW, _USUAL_WINDOW, _LONG_WINDOW, _MOST_WINDOW = 8, 32, 156, 400
@@ -102,25 +101,6 @@ def forecast_parts(
     parts = [next(found) if share > 0 else parts[0][:0] for share in shares]
     # The test part is left as it is: nothing is learned from it.
     return [*usable_windows(parts[:2], [s.channels.index(name) for name in channels]), *parts[2:]]
-
-
-def forecast_settings(settings: Settings, free: Collection[str], windows: int) -> Settings:
-    """Returns the settings with the defaults of a forecast where the user left them free.
-
-    Batches are small enough for about 100 optimizer steps in an epoch, with at least 4 and at most 16 windows each.
-
-    Args:
-        settings: Training settings.
-        free: Names of settings that the user did not give.
-        windows: Number of training windows.
-
-    Example:
-        >>> [forecast_settings(Settings(), ("batch_size",), windows).batch_size for windows in (50, 800, 5000)]
-        [4, 8, 16]
-    """
-    usual: dict[str, Any] = {"epochs": 50, "early_stop": 10, "metric": "loss"}
-    usual |= {"batch_size": min(max(windows // 100, 4), 16)}
-    return replace(settings, **{name: value for name, value in usual.items() if name in free})
 
 
 def forecast_scaler(train: Sequences, channels: Sequence[str], **options: Any) -> Scaler:

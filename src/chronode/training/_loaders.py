@@ -45,13 +45,13 @@ class TrainingBatches:
         self.data = parts.train
 
     def __len__(self) -> int:
-        return -(-len(self.data) // self.settings.batch_size)
+        return -(-len(self.data) // self.settings.batch)
 
     def __iter__(self) -> Iterator[Batch]:
         if self.parts.fresh is not None and self.place.epoch:
             self.data = self.parts.fresh(self.place.epoch)
         data = self.data
-        order = LengthBatches(data.lengths, self.settings.batch_size, seed=self.settings.seed)
+        order = LengthBatches(data.lengths, self.settings.batch, seed=self.settings.seed)
         order.set_epoch(self.place.epoch)
         for number, rows in enumerate(order):
             if number < self.place.batch:

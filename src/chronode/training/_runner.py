@@ -131,7 +131,7 @@ def _compiles(network: SequenceModel, settings: Settings, train: Sequences, hook
     """Decides whether the cells run compiled, once before the first batch, because rounding depends on it."""
     if settings.accelerator != "cpu" or settings.devices > 1 or settings.precision != "32":
         return False
-    batches = -(-len(train) // settings.batch_size) * settings.epochs
+    batches = -(-len(train) // settings.batch) * settings.epochs
     batches = batches if settings.steps is None else min(batches, settings.steps)
     decision = compiler.plan(network, steps=int(batches * float(train.lengths.mean())))
     if (decision.compiled or decision.failed) and hooks.on_event is not None:
@@ -195,7 +195,7 @@ def _check_same(there: dict[str, Any], here: dict[str, Any] | None) -> None:
 def _wanted_threads(settings: Settings, network: SequenceModel, train: Sequences) -> int | None:
     """Returns the number of threads for this run; None for the usual one."""
     width = network.layer.hidden_size**2 * network.layer.num_layers
-    work = settings.batch_size * float(train.lengths.mean()) * width
+    work = settings.batch * float(train.lengths.mean()) * width
     return settings.threads or (1 if work < _SMALL_WORK else None)
 
 

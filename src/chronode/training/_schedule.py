@@ -159,7 +159,7 @@ def explosion(run: Training, loss: float) -> Diverged:
 def out_of_memory(run: Training) -> TrainingStopped:
     """Returns the error for a batch that does not fit into memory."""
     s = run.settings
-    cures = [f"{named('batch_size', max(1, s.batch_size // 2))} (it is {s.batch_size})"] if s.batch_size > 1 else []
+    cures = [f"{named('batch_size', max(1, s.batch // 2))} (it is {s.batch})"] if s.batch > 1 else []
     if run.model.layer.memory != "low":
         cures.append(f"{named('settings', {'memory': 'low'})} (slower, recomputes intermediate results)")
     if not s.tbptt:

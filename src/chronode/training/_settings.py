@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ..settings import SettingError, declared, flag, named, number, one_of, option, whole
+from ..settings import SettingError, check_declared, declared, named, number, one_of, option, whole
 from ..storage import parse
 
-OPTIMIZERS = ("adam", "adamw", "rmsprop", "sgd")
-SCHEDULES = ("constant", "step", "plateau", "cosine")
-AVERAGES = ("none", "ema", "swa")
-ACCELERATORS = ("cpu", "gpu", "auto")
-STRATEGIES = ("auto", "ddp", "ddp_find_unused_parameters_true")
-PRECISIONS = ("32", "bf16")
 STARTS = ("none", "linear", "summaries", "stacked")
 """Models that a network can start from."""
 AUTO = "auto"
 """Stands for an automatic choice in place of the name of a model."""
 
 _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+_LARGE_BATCHES = 1_000  # series
 
 
 @declared
@@ -32,10 +27,11 @@ class Settings:
     Attributes:
         epochs: Maximum number of passes over the training series.
         steps: Maximum number of optimizer steps; no limit by default.
-        batch_size: Series per optimizer step, over all devices.
+        batch_size: Series per optimizer step, over all devices; by default 16, or 64 from 1,000 series on, and for
+            forecasts as many windows as give about 100 steps in an epoch, from 4 to 16.
         optimizer: "adam", "adamw", "rmsprop" or "sgd".
         learning_rate: Learning rate before the schedule.
-        weight_decay: Weight decay of the optimizer.
+        weight_decay: Weight decay of the optimizer; 0 by default.
         momentum: Momentum (sgd and rmsprop only).
         smoothing: Share of the mean square gradient that is kept at each step (rmsprop only). The default of PyTorch is
             0.99, that of Keras 0.9.
@@ -46,13 +42,15 @@ class Settings:
         plateau_patience: Epochs without improvement before a drop (schedule plateau only).
         warmup_epochs: Epochs over which the rate rises from 0 (0.5 is half an epoch), with any schedule.
         clip: Largest norm of all gradients together; 0 for no limit.
-        average: Average of the weights that is validated and kept: "none", "ema" (running mean over all steps) or "swa"
-            (mean over the ends of epochs).
-        average_decay: Decay of the running mean (average ema only).
+        average: Average of the weights that is validated and kept: "none" (the default), "ema" (running mean over all
+            steps) or "swa" (mean over the ends of epochs).
+        average_decay: Decay of the running mean (average ema only); 0.999 by default.
         average_start: First epoch that counts, from 1 (average swa only).
-        early_stop: Epochs without improvement on the validation part before training stops; 0 for never.
-        metric: Metric on the validation part that chooses the best epoch, or "loss"; by default that of the task or of
-            the kind of target. Among equal epochs the one with the lower loss is chosen.
+        early_stop: Epochs without improvement on the validation part before training stops; 0 for never. By default
+            20, and 10 for forecasts.
+        metric: Metric on the validation part that chooses the best epoch, or "loss"; by default that of the task, and
+            for your own data the loss, or "auroc" if a class is rare. Among equal epochs the one with the lower loss is
+            chosen.
         refit: Whether to train on the training and validation series together and keep the weights of the last epoch;
             `chronode train` and the estimators choose the number of epochs by cross-validation first. By default if
             the model is chosen automatically and there are fewer than 500 series.
@@ -74,66 +72,72 @@ class Settings:
         True
     """
 
-    epochs: int = option(20, "Training", 50)
-    steps: int | None = option(None, "Training", 1000)
-    batch_size: int = option(64, "Training", 32)
-    optimizer: str = option("adam", "Training", "adamw")
-    learning_rate: float = option(5e-3, "Training", "1e-3", "--learning-rate", "--lr")
-    weight_decay: float = option(0.0, "Training", 0.01)
-    momentum: float = option(0.0, "Training", 0.9)
-    smoothing: float = option(0.99, "Training", 0.9)
-    schedule: str = option("constant", "Training", "cosine")
+    epochs: int = option(50, "Training", 20, at_least=0)
+    steps: int | None = option(None, "Training", 1000, at_least=1)
+    batch_size: int | None = option(None, "Training", 32, at_least=1)
+    optimizer: str = option("adam", "Training", "adamw", choices=("adam", "adamw", "rmsprop", "sgd"))
+    learning_rate: float = option(5e-3, "Training", "1e-3", "--learning-rate", "--lr", above=0, below=1e6)
+    weight_decay: float | None = option(None, "Training", 0.01, at_least=0)
+    momentum: float = option(0.0, "Training", 0.9, at_least=0, below=1)
+    smoothing: float = option(0.99, "Training", 0.9, at_least=0, below=1)
+    schedule: str = option("constant", "Training", "cosine", choices=("constant", "step", "plateau", "cosine"))
     drop_epochs: tuple[int, ...] = option((), "Training", "10,20")
-    drop_factor: float = option(0.5, "Training", 0.1)
-    plateau_patience: int = option(5, "Training", 3)
-    warmup_epochs: float = option(0.0, "Training", 1)
-    clip: float = option(1.0, "Training", 0.5)
-    average: str = option("none", "Training", "ema")
-    average_decay: float = option(0.999, "Training", 0.99)
-    average_start: int = option(1, "Training", 10)
-    early_stop: int = option(0, "Training", 5)
+    drop_factor: float = option(0.5, "Training", 0.1, above=0, below=1)
+    plateau_patience: int = option(5, "Training", 3, at_least=1)
+    warmup_epochs: float = option(0.0, "Training", 1, at_least=0)
+    clip: float = option(1.0, "Training", 0.5, at_least=0)
+    average: str | None = option(None, "Training", "ema", choices=("none", "ema", "swa"))
+    average_decay: float | None = option(None, "Training", 0.99, at_least=0, below=1)
+    average_start: int = option(1, "Training", 10, at_least=1)
+    early_stop: int | None = option(None, "Training", 5, at_least=0)
     metric: str | None = option(None, "Training", "auroc")
     refit: bool | None = option(None, "Training", "--refit")
-    seed: int = option(0, "Training", 1)
-    tbptt: int = option(0, "Training", 100)
-    subsample: float = option(1.0, "Training", 0.5)
+    seed: int = option(0, "Training", 1, at_least=0)
+    tbptt: int = option(0, "Training", 100, at_least=0)
+    subsample: float = option(1.0, "Training", 0.5, above=0, at_most=1)
     class_weights: str | tuple[float, ...] | None = option(None, "Training", "balanced")
-    threads: int | None = option(None, "Training", 2)
-    accelerator: str = option("cpu", "Training", "gpu")
-    devices: int = option(1, "Training", 2)
-    strategy: str = option("auto", "Training", "ddp")
-    precision: str = option("32", "Training", "bf16")
+    threads: int | None = option(None, "Training", 2, at_least=1)
+    accelerator: str = option("cpu", "Training", "gpu", choices=("cpu", "gpu", "auto"))
+    devices: int = option(1, "Training", 2, at_least=1)
+    strategy: str = option("auto", "Training", "ddp", choices=("auto", "ddp", "ddp_find_unused_parameters_true"))
+    precision: str = option("32", "Training", "bf16", choices=("32", "bf16"))
 
     def __post_init__(self) -> None:
-        for name, least in (
-            *(
-                ("epochs", 0 if self.refit else 1),
-                ("batch_size", 1),
-                ("plateau_patience", 1),
-                ("average_start", 1),
-                ("devices", 1),
-            ),
-            *(("early_stop", 0), ("seed", 0), ("tbptt", 0)),
-        ):
-            whole(name, getattr(self, name), at_least=least)
-        for name in ("steps", "threads"):
-            if getattr(self, name) is not None:
-                whole(name, getattr(self, name), at_least=1)
-        if self.refit is not None:
-            flag("refit", self.refit)
-        number("learning_rate", self.learning_rate, above=0, below=1e6)
-        for name in ("weight_decay", "clip", "warmup_epochs"):
-            number(name, getattr(self, name), at_least=0)
-        for name in ("momentum", "smoothing", "average_decay"):
-            number(name, getattr(self, name), at_least=0, below=1)
-        number("drop_factor", self.drop_factor, above=0, below=1)
-        number("subsample", self.subsample, above=0)
-        if self.subsample > 1:
-            raise ValueError(f"subsample is the share of steps to keep, at most 1; got {self.subsample}.")
-        for name, options in _CHOICES.items():
-            one_of(name, getattr(self, name), options)
+        check_declared(self)
+        if not self.epochs and not self.refit:
+            whole("epochs", self.epochs, at_least=1)
         self._check_lists()
         self._check_pairs()
+
+    def completed(self, series: int, *, windows: bool = False) -> Settings:
+        """Returns the settings with the defaults that depend on the data in place of None.
+
+        Args:
+            series: Number of series for training and validation, or of training windows.
+            windows: Whether they are windows of a forecast.
+
+        Example:
+            >>> [Settings().completed(series).batch_size for series in (80, 2000)]
+            [16, 64]
+            >>> [Settings().completed(count, windows=True).batch_size for count in (50, 800, 5000)]
+            [4, 8, 16]
+        """
+        usual: dict[str, Any] = {"weight_decay": 0.0, "average": "none", "average_decay": 0.999}
+        usual |= {"batch_size": 64 if series >= _LARGE_BATCHES else 16, "early_stop": 20}
+        if windows:  # about 100 optimizer steps in an epoch
+            usual |= {"batch_size": min(max(series // 100, 4), 16), "early_stop": 10}
+        return replace(self, **{name: value for name, value in usual.items() if getattr(self, name) is None})
+
+    @property
+    def free(self) -> set[str]:
+        """Names of the settings that the user left open, which a race may choose."""
+        return {name for name, value in asdict(self).items() if value is None}
+
+    @property
+    def batch(self) -> int:
+        """Series per optimizer step, of completed settings."""
+        assert self.batch_size is not None
+        return self.batch_size
 
     def _check_lists(self) -> None:
         object.__setattr__(self, "drop_epochs", tuple(whole("drop_epochs", e, at_least=1) for e in self.drop_epochs))
@@ -180,16 +184,6 @@ class Settings:
     def from_dict(cls, description: Mapping[str, Any]) -> Settings:
         """Returns the settings that `as_dict` described; missing ones have their defaults."""
         return parse(cls, description)
-
-
-_CHOICES = {
-    "optimizer": OPTIMIZERS,
-    "schedule": SCHEDULES,
-    "average": AVERAGES,
-    "accelerator": ACCELERATORS,
-    "strategy": STRATEGIES,
-    "precision": PRECISIONS,
-}
 
 
 def seconds_of(duration: str | float, name: str = "budget", *, zero: bool = False) -> float:

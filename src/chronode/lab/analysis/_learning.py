@@ -61,7 +61,7 @@ def learning_curves(
     """
     options, training = dict(options or {}), training or Settings(batch_size=128)
     parts = find_task(task).load("clean", training.seed, **options)
-    epochs = -(-steps // max(1, len(parts.train) // training.batch_size))
+    epochs = -(-steps // max(1, len(parts.train) // (training.batch_size or 128)))
     settings = replace(training, steps=steps, epochs=epochs)
     curves = []
     for name in models:

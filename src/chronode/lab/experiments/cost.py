@@ -10,11 +10,10 @@ import torch
 
 from ... import compiler
 from ...model import ModelSpec, SequenceModel
-from ...training import Settings
 from ..tasks import find_task
 from .jobs import TableJob
 from .ledger import Entry
-from .recipe import find_recipe
+from .recipe import find_recipe, training_of
 from .summary import CANDIDATES
 
 STEPS, SERIES = 64, 32
@@ -38,7 +37,7 @@ def seconds(job: TableJob, entries: list[Entry]) -> float:
     if cell.model in CANDIDATES:
         took = [entry.seconds for entry in entries if (entry.model, entry.task) == (cell.model, cell.task)]
         return took[-1] if took else SUMMARY_SECONDS
-    sizes, training = find_task(cell.task).sizes, Settings.from_dict(cell.config["training"])
+    sizes, training = find_task(cell.task).sizes, training_of(cell.config)
     steps = cell.planned_steps()
     for entry in reversed(entries):
         if (entry.model, entry.task) == (cell.model, cell.task) and _alike(entry.config, cell.config):
@@ -47,7 +46,7 @@ def seconds(job: TableJob, entries: list[Entry]) -> float:
     per_step = _batch_seconds(cell.model, sizes.channels, tuple(sorted(sized.items()))) / (STEPS * SERIES)
     series = cell.config["options"].get("train", sizes.train)
     length = cell.config["options"].get("length", sizes.steps)
-    return steps * min(series, training.batch_size) * min(length, training.tbptt or length) * per_step
+    return steps * min(series, training.batch) * min(length, training.tbptt or length) * per_step
 
 
 def _alike(one: dict[str, Any], other: dict[str, Any]) -> bool:

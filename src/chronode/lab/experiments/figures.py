@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from ...training import Settings, assemble
 from .. import analysis
 from ..papers import setting_for
 from .drawings import Canvas, drawing
+from .recipe import training_of
 
 
 @drawing("mmrnn/figure1", "gradient flow from step t to the last step: ODE-RNN, RNN-decay, mmRNN")
@@ -41,7 +41,7 @@ def _study(canvas: Canvas, task: str, layers: int = 2, runs: int = 10) -> analys
     assert paper is not None
     settings = dict(paper.network)
     sizes = {"hidden_size": settings.pop("hidden_size", 128), "num_layers": settings.pop("num_layers", layers)}
-    training = Settings.from_dict(paper.training)
+    training = training_of({"training": paper.training})
     return analysis.StudySetup(task, settings=settings, training=training, runs=runs, **sizes)
 
 
@@ -186,6 +186,6 @@ def _eigenvalues(canvas: Canvas, model: str) -> None:
 def _trained(canvas: Canvas, model: str) -> tuple[Any, Any]:
     """Trains an iRNN or ERNN with a full U on small digits (HAR-2 at the paper budget); returns it with test series."""
     task = canvas.pick("digits-seq", "digits-seq", "har-2")
-    settings = replace(Settings(learning_rate=1e-3), epochs=canvas.pick(1, 5, 100))
+    settings = Settings(learning_rate=1e-3, epochs=canvas.pick(1, 5, 100), early_stop=0)
     assembly = assemble(task, model, settings, network={"hidden_size": canvas.pick(4, 32, 80), "recurrent": "full"})
     return assembly.fit().model.layer, assembly.parts.test[: canvas.pick(2, 32, 256)].batch()

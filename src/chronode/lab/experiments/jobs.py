@@ -10,10 +10,10 @@ from pathlib import Path
 
 from ...search.engine import Done, Engine, carry_out
 from ...system import load_plugin, plugins
-from ...training import LOWER_IS_BETTER, BatchDone, Event, Settings, paced
+from ...training import LOWER_IS_BETTER, BatchDone, Event, paced
 from ..tasks import find_task
 from .ledger import Entry, Ledger, run_hash
-from .recipe import TableCell
+from .recipe import TableCell, training_of
 from .run import make_run
 
 
@@ -39,7 +39,7 @@ class TableJob:
         """Trains in this process and reports progress about once a second."""
         for name in self.plugins:
             load_plugin(name)
-        training = Settings.from_dict(self.cell.config["training"])
+        training = training_of(self.cell.config)
 
         def listen(event: Event) -> None:
             if isinstance(event, BatchDone) and report is not None:

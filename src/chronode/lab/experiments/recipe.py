@@ -88,11 +88,11 @@ class TableCell:
 
     def planned_steps(self) -> int:
         """Returns the number of optimizer steps of a run, for the expected sizes of the task."""
-        sizes, training = find_task(self.task).sizes, Settings.from_dict(self.config["training"])
+        sizes, training = find_task(self.task).sizes, training_of(self.config)
         series = self.config["options"].get("train", sizes.train)
         length = self.config["options"].get("length", sizes.steps)
         pieces = math.ceil(length / (training.tbptt or length))
-        steps = training.epochs * math.ceil(series / training.batch_size) * pieces
+        steps = training.epochs * math.ceil(series / training.batch) * pieces
         return steps if training.steps is None else min(steps, training.steps)
 
     def hashes(self) -> list[str]:
@@ -275,6 +275,17 @@ def _papers_settings(paper: str, number: PaperNumber) -> dict[str, dict[str, Any
     if setting is None:
         return {}
     return {"training": dict(setting.training), "model": setting.network_for(number.model)}
+
+
+def training_of(config: Mapping[str, Any], seed: int = 0) -> Settings:
+    """Returns the training settings of a cell: those that it does not give are the same for all tables.
+
+    Example:
+        >>> training_of({"training": {"epochs": 3}}).early_stop
+        0
+    """
+    usual = {"epochs": 20, "batch_size": 64, "early_stop": 0}
+    return Settings.from_dict({**usual, **config["training"], "seed": seed})
 
 
 def by_kind(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

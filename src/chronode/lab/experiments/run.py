@@ -17,11 +17,11 @@ import numpy as np
 from ...data import Parts, Sequences
 from ...runs import Store, environment
 from ...storage import parse_json, replacing
-from ...training import Assembly, Diverged, EpochDone, Event, Settings, assemble, evaluate, gather
+from ...training import Assembly, Diverged, EpochDone, Event, assemble, evaluate, gather
 from ..datasets._download import notes
 from ..tasks import find_task
 from .ledger import Entry, run_hash
-from .recipe import TableCell, find_recipe
+from .recipe import TableCell, find_recipe, training_of
 from .summary import CANDIDATES, run_summary
 
 BEST_TEST = "best test epoch"
@@ -50,7 +50,7 @@ def make_run(
         scores = run_summary(cell.model, parts, objective(), seed)
         took = {"epochs": 1, "steps": 0, "seconds": scores.seconds, "parameters": scores.parameters}
         return _entry(cell, seed, parts, scores.metrics, took, [])
-    settings = Settings.from_dict({**cell.config["training"], "seed": seed})
+    settings = training_of(cell.config, seed)
     network = {"start": "none", **cell.config["model"]}
     start = network.pop("start")
     assembly = assemble(cell.task, cell.model, settings, network=network, start=start, **given)
