@@ -96,9 +96,7 @@ def test_sweep_searches_tests_the_best_and_writes_a_config_for_train(tmp_path):
     command = ("sweep", "bitstream", "--model", "unicornn", *SMALL, "--range", "layers=1,2", "--fix", "dropout=0.1")
     command = (*command, "--range", "lr=1e-3:1e-2:log", "--batch-size", "32", "-o", str(folder))
     output = run(*command, "--trials", "2").stdout
-    assert (
-        "searching unicornn: learning_rate 0.001:0.01:log, num_layers 1,2, delta_t 0.01:0.5:log, alpha 0:31" in output
-    )
+    assert "unicornn: learning_rate 0.001:0.01:log, num_layers 1,2, delta_t 0.01:0.5:log, alpha 0:31" in output
     assert "2/2  trial 1: accuracy" in output
     assert f"next: chronode train --config {folder / 'best.yaml'}" in output
     found = json.loads(run(*command, "--trials", "3", "--json").stdout)

@@ -216,7 +216,7 @@ def test_one_series_with_a_label_at_every_step_has_a_linear_start_and_a_report(h
     output = chronode(
         "train", "log.csv", "--time", "t", "--target", "state", "--epochs", 2, "--output", "run", plots=True
     ).out
-    assert "linear start (summaries): validation accuracy" in output
+    assert "linear start (summaries): validation loss" in output
     summary = json.loads((here / "run/summary.json").read_text())
     assert summary["test"]["accuracy"] > 0.9 > summary["baselines"]["majority"]["accuracy"]
     assert "<svg" in (here / "run/report.html").read_text()

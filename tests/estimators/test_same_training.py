@@ -28,7 +28,7 @@ def file(tmp_path_factory):
 
 
 def drawn(case):
-    """Returns (target, settings with the names that all front ends have, validation, seed) of a random configuration."""
+    """Returns a random configuration: (target, settings, other training settings, validation, seed)."""
     rng = np.random.default_rng(case)
     target = ("label", "level", "")[case % 3]
 

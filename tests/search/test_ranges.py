@@ -65,7 +65,7 @@ def test_a_range_reads_back_what_was_written(low, factor, log):
     [
         ("alpha=0:30", Between(0.0, 30.0)),
         ("K=1:5", Between(1, 5)),
-        ("hidden=16,32", OneOf((16, 32))),
+        ("hidden_size=16,32", OneOf((16, 32))),
         ("learning_rate=1e-3", OneOf((0.001,))),
         ("optimizer=adam, sgd", OneOf(("adam", "sgd"))),
         ("bidirectional=true,False", OneOf((True, False))),

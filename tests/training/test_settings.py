@@ -34,7 +34,7 @@ def test_settings_come_back_from_json():
         ({"momentum": 0.9}, "momentum needs optimizer"),
         ({"smoothing": 0.9}, "smoothing needs optimizer"),
         ({"optimizer": "rmsprop", "smoothing": 1.0}, "smoothing must be less than 1"),
-        ({"average": "swa", "average_start": 30}, "after the last epoch"),
+        ({"average": "swa", "average_start": 60}, "after the last epoch"),
         ({"class_weights": "even"}, "balanced"),
         ({"tbptt": 5, "devices": 2}, "devices=1"),
         ({"precision": "8"}, "precision='8'"),

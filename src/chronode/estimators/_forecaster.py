@@ -227,7 +227,8 @@ class SequenceForecaster(SequenceEstimator):
         return self.reading_.window
 
     def _data(self, s: Sequences) -> dict[str, Any]:
-        whole("horizon", self.horizon, at_least=1)
+        for name, size in self._given("horizon window stride").items():
+            whole(name, size, at_least=1)
         return {**self._given("horizon known calendar window stride"), "channels": self._chosen(s)}
 
     def _split(self, s: Sequences) -> tuple[float, ...]:

@@ -63,6 +63,7 @@ def _completed(config: Config, prepared: Prepared, settings: Settings) -> Config
     sizes: dict[str, Any] = {name: getattr(config.model, name) or size for name, size in _SIZES.items()}
     windows = prepared.reading is not None and prepared.reading.relative is not None
     training = completed(settings, prepared.parts, windows=windows)
+    training = replace(training, metric=training.metric or prepared.objective.metric)
     return replace(config, model=replace(config.model, **sizes), training=training)
 
 
