@@ -14,6 +14,7 @@ from ..settings import SettingError, error_at, named
 from ..system import load_installed
 from ._channel_rows import from_channel_rows
 from ._columns import OwnColumns, arrow, frame_names, is_frame
+from ._many_files import columns_of_many, is_many, read_many
 from ._names import listed, related
 from ._opening import PACKED, as_file, check_content, check_unpacked_size, is_pipe, opened, suffix_of
 from ._sequences import Sequences
@@ -131,17 +132,17 @@ def reader_of(path: Path) -> Reader:
 def column_names(path: Path, options: Mapping[str, Any]) -> list[str] | None:
     """Returns the columns of a table; None for other files, and for those that `read` will reject."""
     try:
-        reader = reader_of(path)
-    except ValueError:
+        return columns_of_many(path, options) if is_many(path) else reader_of(path).columns(path, options)
+    except (ValueError, FileNotFoundError):
         return None
-    return reader.columns(path, options)
 
 
 def read(path: str | Path, **options: Any) -> Sequences:
     r"""Reads a file as Sequences; its suffix selects the reader. docs/files.md shows all supported layouts.
 
     Args:
-        path: The file, or "-" for the standard input:
+        path: The file, a folder or pattern of files with equal columns (`readings/*.parquet`), or "-" for the standard
+            input:
             .csv, .tsv, .txt, .data, .dat, .psv, .tab, .log or no suffix (also .gz, .xz, .bz2, .zst, .zip): a text
             table with a header line;
             .parquet, .pq, .feather, .arrow, .xlsx: a table;
@@ -163,14 +164,14 @@ def read(path: str | Path, **options: Any) -> Sequences:
         >>> print(read(path, id="who", time="day").describe())
         3 rows → 2 series, 1-2 observations each, median gap: 2 days, 1 channel (x)
     """
+    options = {name: value for name, value in options.items() if value is not None}
+    if is_many(path):
+        return _from_table(*read_many(path, options), options)
     if not is_pipe(path):
         path = Path(path)
-        if path.is_dir():
-            raise ValueError(f"{path} is a folder, not a file.")
         if not path.is_file():
             others = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
             raise FileNotFoundError(f"{path}: no such file.{related(path.name, others)}")
-    options = {name: value for name, value in options.items() if value is not None}
     with as_file(path) as file:
         reader = reader_of(file)
         check_content(file, suffix_of(file), reader.suffixes, reader.magic)
@@ -180,12 +181,17 @@ def read(path: str | Path, **options: Any) -> Sequences:
             table, notes = _table_and_notes(reader.read(file, dict(options)))
             if isinstance(table, Sequences):
                 return table
-            names = list(getattr(table, "column_names", ()))
-            if names and len(set(names)) == len(names):
-                table = OwnColumns(zip(names, table.columns, strict=True))
-            arrow().default_memory_pool().release_unused()  # what reading the text took, before the series take theirs
             taken = [name for name in reader.options if name not in FILE_OPTIONS]
-            s = read_frame(table, **{name: value for name, value in options.items() if name not in taken})
+            return _from_table(table, notes, {name: value for name, value in options.items() if name not in taken})
+
+
+def _from_table(table: Any, notes: Sequence[str], options: Mapping[str, Any]) -> Sequences:
+    """Returns the series of a table that a reader returned."""
+    names = list(getattr(table, "column_names", ()))
+    if names and len(set(names)) == len(names):
+        table = OwnColumns(zip(names, table.columns, strict=True))
+    arrow().default_memory_pool().release_unused()  # what reading the text took, before the series take theirs
+    s = read_frame(table, **options)
     return replace(s, notes=(*notes, *s.notes))
 
 

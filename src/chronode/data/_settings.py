@@ -17,7 +17,7 @@ GAPS = ("keep", "cap", "log")
 
 TEXT_OPTIONS = ("delimiter", "decimal", "thousands", "encoding", "comment", "names")
 """Options for the format of a text table."""
-FILE_OPTIONS = (*TEXT_OPTIONS, "sheet")
+FILE_OPTIONS = (*TEXT_OPTIONS, "sheet", "skip_bad")
 """Options for the format of a file with a table; other files ignore them."""
 
 
