@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -66,6 +68,46 @@ def test_ncp(inputs, hidden, motor, density, seed):
     assert not (wiring.recurrent * (1 - allowed)).any()
 
 
+@property_test
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=4), st.integers(1, 4), st.integers(1, 5), densities)
+def test_ncp_with_several_inter_layers(inter, motor, command, density):
+    """Each layer is connected to the next one only; nobody is left alone."""
+    sizes = [*inter, command, motor]
+    wiring = make_wiring("ncp", 3, sum(sizes), density, motor, inter=inter)
+    ends = [sum(sizes[: place + 1]) for place in range(len(sizes))]
+    groups = [range(end - size, end) for size, end in zip(sizes, ends, strict=True)]
+    allowed = torch.zeros(sum(sizes), sum(sizes))
+    pairs = [*itertools.pairwise(groups), (groups[-2], groups[-2])]
+    for sources, targets in pairs:
+        block = wiring.recurrent[sources.start : sources.stop, targets.start : targets.stop]
+        allowed[sources.start : sources.stop, targets.start : targets.stop] = 1
+        assert (block.sum(0) > 0).all() and (block.sum(1) > 0).all()
+    assert not (wiring.recurrent * (1 - allowed)).any()
+    assert (wiring.inputs[:, : inter[0]].sum(0) > 0).all() and not wiring.inputs[:, inter[0] :].any()
+    assert wiring.outputs == motor
+
+
+def test_one_inter_layer_is_the_default_wiring():
+    usual, same = make_wiring("ncp", 4, 16, motor=2), make_wiring("ncp", 4, 16, motor=2, inter=8)
+    assert torch.equal(usual.inputs, same.inputs) and torch.equal(usual.recurrent, same.recurrent)
+
+
+@pytest.mark.parametrize("form", ["synaptic", "dense"])
+def test_own_connections(form):
+    """A chain: the input reaches neuron 0, which reaches neuron 1, which is the output."""
+    chain = [[1, 0, 0], [0, 1, 0], [0, 0, 0], [0, 1, 0]]
+    layer = chronode.create("ltc", 1, 3, form=form, wiring="own", connections=chain, motor=2, unfolds=1)
+    x = torch.randn(1, 4, 1, requires_grad=True)
+    y, (v,) = layer(x)
+    assert y.shape == (1, 4, 2)
+    for neuron, reached in ((0, [3]), (1, [2]), (2, [])):
+        (gradient,) = torch.autograd.grad(v[0, 0, neuron], x, retain_graph=True, allow_unused=True)
+        touched = [] if gradient is None else gradient[0, :, 0].nonzero().flatten().tolist()
+        assert touched[-1:] == reached
+    again = chronode.create("ltc", 1, 3, form=form, wiring="own", connections=chain, motor=2, unfolds=1)
+    again.load_state_dict(layer.state_dict())
+
+
 @pytest.mark.parametrize("kind", ["sparse", "ncp"])
 def test_a_seed_is_a_wiring(kind):
     first, again, other = (make_wiring(kind, 4, 16, seed=seed) for seed in (3, 3, 4))
@@ -124,6 +166,15 @@ def test_masks_are_buffers_and_cut_connections_stay_cut(form):
         ({"kind": "ncp", "motor": 0}, ValueError, "motor"),
         ({"kind": "ncp", "motor": 7}, ValueError, "hidden_size"),
         ({"kind": "ncp", "seed": -1}, ValueError, "seed"),
+        ({"kind": "ncp", "inter": [4, 4]}, ValueError, "hidden_size"),
+        ({"kind": "ncp", "inter": [4, 0]}, ValueError, "inter"),
+        ({"kind": "ncp", "inter": []}, ValueError, "hidden_size"),
+        ({"kind": "sparse", "inter": 3}, ValueError, "inter=3 needs wiring='ncp'"),
+        ({"kind": "own"}, ValueError, "connections"),
+        ({"kind": "full", "connections": [[1]]}, ValueError, "connections"),
+        ({"kind": "own", "connections": [[1] * 8] * 9}, ValueError, "10 rows"),
+        ({"kind": "own", "connections": [[1] * 8] * 9 + [[2] * 8]}, ValueError, "zeros and ones"),
+        ({"kind": "own", "connections": [[1] * 8] * 10, "motor": 9}, ValueError, "motor=9"),
     ],
 )
 def test_refusals(arguments, error, words):

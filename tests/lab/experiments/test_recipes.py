@@ -51,6 +51,11 @@ TABLES = [
     "ernn/table5",
     "beyond/physionet2012",
     "beyond/physionet2012-splits",
+    "beyond/one-bit",
+    "beyond/spoken-digits",
+    "beyond/pixels",
+    "beyond/heart-rate",
+    "beyond/lem",
 ]
 
 

@@ -41,6 +41,11 @@ ROWS = {  # rows of each table as printed, data set by data set
     ("ernn", "4"): 7,
     ("ernn", "5"): 6,
     ("beyond", "physionet2012"): 16,
+    ("beyond", "one-bit"): 24,
+    ("beyond", "spoken-digits"): 5,
+    ("beyond", "pixels"): 8,
+    ("beyond", "heart-rate"): 4,
+    ("beyond", "lem"): 5,
 }
 
 

@@ -33,3 +33,25 @@ for _protocol, _ending, _what in (
             ),
         )
     )
+
+_SHORT = {"train": 500, "valid": 200, "test": 500}
+for _table, _what, _laptop, _protocol, _notes in (
+    ("one-bit", "One bit remembered over 400 to 16,000 steps", in_steps(200, options=_SHORT), "clean", ()),
+    ("spoken-digits", "Free Spoken Digits: raw sound of up to 18,262 values", in_steps(1_500), "clean", ()),
+    ("pixels", "Sequential and permuted MNIST with state-space models", in_steps(10_000), "clean", ()),
+    ("heart-rate", "BIDMC: heart rate with state-space models", in_steps(1_500), "paper", ()),
+    (
+        *("lem", "LEM on the tasks of its paper", in_steps(10_000), "paper"),
+        ("The numbers of the paper are those of its authors' logs; their settings are not used.",),
+    ),
+):
+    add_recipe(
+        Recipe(
+            f"beyond/{_table}",
+            _what,
+            *("beyond", _table),
+            budgets={"smoke": in_epochs(1), "laptop": _laptop, "paper": _laptop},
+            protocol=_protocol,
+            notes=_notes,
+        )
+    )

@@ -18,6 +18,7 @@ from . import (
     lorenz,
     noisy,
     occupancy,
+    one_bit,
     ozone,
     person_activity,
     physionet2012,
@@ -25,6 +26,7 @@ from . import (
     ptb,
     robots,
     speech,
+    spoken_digits,
     traffic,
     yelp,
 )

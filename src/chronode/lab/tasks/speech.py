@@ -40,17 +40,17 @@ class Clip(NamedTuple):
     volume: float = 1.0
 
 
-def read_wave(path: Path) -> NDArray[np.float32]:
-    """Reads all samples of a 16 kHz, 16 bit, one-channel .wav file, between -1 and 1."""
+def read_wave(path: Path, rate: int = RATE) -> NDArray[np.float32]:
+    """Reads all samples of a 16 bit, one-channel .wav file with `rate` samples per second, between -1 and 1."""
     try:
         with wave.open(str(path), "rb") as file:
             form = file.getnchannels(), file.getsampwidth(), file.getframerate()
             content = file.readframes(file.getnframes())
     except (wave.Error, EOFError, OSError, RuntimeError) as error:  # RuntimeError: a chunk longer than the file
         raise ValueError(f"{path}: this is not a valid .wav file: {error or 'it ends early'}.") from None
-    if form != (1, 2, RATE):
+    if form != (1, 2, rate):
         form_text = "{} channels of {} bytes at {} Hz".format(*form)
-        raise ValueError(f"{path}: expected one channel of 2 bytes at {RATE} Hz, got {form_text}.")
+        raise ValueError(f"{path}: expected one channel of 2 bytes at {rate} Hz, got {form_text}.")
     if not content or len(content) % 2:
         raise ValueError(f"{path}: {len(content)} bytes are not a whole number of samples.")
     return (np.frombuffer(content, dtype="<i2") / 2**15).astype(np.float32)

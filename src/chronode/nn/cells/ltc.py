@@ -176,10 +176,12 @@ class LTCCell(Cell):
             paper).
         activation: Activation of the dense form: "sigmoid", "tanh", "relu" or "hardtanh"; the bounds of the paper hold
             for f ≥ 0.
-        wiring: "full", "sparse" or "ncp" (see `make_wiring`).
+        wiring: "full", "sparse", "ncp" (neural circuit policy: inputs → inter → command → motor neurons) or "own".
         density: Share of the connections that exist in a sparse or ncp wiring.
-        motor: Number of motor neurons of an ncp wiring; they are the output.
+        motor: Number of motor neurons of an ncp or own wiring; they are the output.
         wiring_seed: Seed of the random wiring.
+        inter: Number of inter neurons of an ncp wiring, or a list with those of several layers.
+        connections: Mask of an own wiring: `D + H` rows (inputs, then neurons) of `H` zeros and ones.
         solver: "fused", or one of "euler", "midpoint", "heun", "rk4", "dopri5".
         unfolds: Number of sub-steps in each dt (fused and fixed-step solvers).
         input_map: Whether each input feature has a trained scale and offset. (A linear head does the same for outputs.)
@@ -208,6 +210,8 @@ class LTCCell(Cell):
         unfolds: int = 6,
         input_map: bool = False,
         weights: str = "softplus",
+        inter: int | list[int] | None = None,
+        connections: list[list[int]] | None = None,
     ):
         super().__init__(input_size, hidden_size)
         one_of("form", form, FORMS)
@@ -215,7 +219,9 @@ class LTCCell(Cell):
             raise ValueError(f"activation={activation!r} needs form='dense'; synapses are sigmoids.")
         if one_of("weights", weights, WEIGHTS) != "softplus" and form != "synaptic":
             raise ValueError(f"weights={weights!r} needs form='synaptic', got form={form!r}.")
-        masks = make_wiring(wiring, input_size, hidden_size, density, motor, wiring_seed)
+        masks = make_wiring(
+            *(wiring, input_size, hidden_size, density, motor, wiring_seed), inter=inter, connections=connections
+        )
         self.output_size = masks.outputs
         self.form, self.activation = form, activation
         self.body = SynapticBody(masks, weights) if form == "synaptic" else DenseBody(masks, activation)
