@@ -50,7 +50,8 @@ def _parsed(file: Path) -> tuple[int, int]:
 def _make(protocol: str, seed: int) -> Parts:
     """Creates the parts; the split is published, so both protocols are the same and the seed has no effect."""
     top = located(folder("free_spoken_digits"), "recordings")
-    return scaled(*(read(top, TAKES[part]) for part in ("train", "valid", "test")))
+    train, valid, test = (read(top, TAKES[part]) for part in ("train", "valid", "test"))
+    return scaled(train, valid, test)
 
 
 add("spoken-digits", _make)
