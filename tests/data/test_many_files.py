@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chronode.data import read
-from chronode.data._many_files import hash_of_many
+from chronode.data._many_files import size_and_hash
 
 OPTIONS = {"id": "who", "time": "t"}
 TABLE = {"who": ["a", "a", "b", "b", "c"], "t": [0.0, 1.0, 0.0, 2.0, 5.0], "x": [1.0, 2.0, 3.0, 4.0, 5.0]}
@@ -100,7 +100,7 @@ def test_an_empty_folder_and_a_pattern_without_files_are_refused(tmp_path):
 
 def test_a_changed_file_changes_the_hash(tmp_path):
     (tmp_path / "a.csv").write_text("x\n1\n")
-    before = hash_of_many(tmp_path)
-    assert hash_of_many(tmp_path / "*.csv") == before
+    before = size_and_hash(tmp_path)
+    assert size_and_hash(tmp_path / "*.csv") == before
     (tmp_path / "b.csv").write_text("x\n2\n")
-    assert hash_of_many(tmp_path) != before
+    assert size_and_hash(tmp_path) != before

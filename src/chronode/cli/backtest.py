@@ -80,6 +80,7 @@ def backtest(
 
     Example: chronode backtest sales.csv --forecast 4 --id shop --time week --origins 5
     """
+    from ..data import is_there
     from ..report.backtest_page import write_backtest
     from ..runs import read_source, write_table
     from ..storage import json_text, write_json
@@ -92,7 +93,7 @@ def backtest(
     asked = effective(data, config, given)
     if not asked.data.horizon:
         raise ValueError("a backtest needs the number of steps ahead: pass --forecast STEPS.")
-    if not Path(asked.data.source).is_file():
+    if not is_there(asked.data.source):
         raise ValueError(f"{asked.data.source or 'DATA'}: no such file; a backtest needs a file with series.")
     folder = folder_for("backtest", asked.data.source, output)
     series = read_source(asked.data)

@@ -25,7 +25,7 @@ _OF_FILES = (".csv", ".gz", ".json", ".jsonl", ".npz", ".parquet", ".ts", ".tsv"
 def check_source(source: str | None) -> str | None:
     """Refuses a file that does not exist; a name without such a suffix may be a task of a plugin."""
     path = Path(source or "")
-    if path.suffix in _OF_FILES and not path.exists():
+    if path.suffix in _OF_FILES and not path.exists() and not set("*?[") & set(str(path)):
         siblings = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
         raise ValueError(f"{path}: no such file.{near(path.name, siblings)}")
     return source

@@ -28,11 +28,20 @@ def is_many(source: str | Path) -> bool:
     return Path(source).is_dir() or (bool(_WILD & set(str(source))) and not Path(source).exists())
 
 
+def is_there(source: str | Path) -> bool:
+    """Returns whether a source is a file, a folder, or a pattern that fits a file."""
+    if not str(source):
+        return False
+    return Path(source).exists() or (is_many(source) and bool(glob.glob(str(source), recursive=True)))
+
+
 def files_of(source: str | Path) -> list[Path]:
-    """Returns the files of a folder, with its subfolders, or of a pattern, in the order of their names.
+    """Returns the files of a folder with its subfolders, of a pattern, or the file itself, in the order of names.
 
     Hidden files, and those whose name begins with "_" as Spark's _SUCCESS, are left out.
     """
+    if Path(source).is_file():
+        return [Path(source)]
     if Path(source).is_dir():
         inside = [path.relative_to(source) for path in Path(source).rglob("*")]
         paths = [Path(source) / path for path in inside if not any(part[0] in "._" for part in path.parts)]
@@ -44,8 +53,10 @@ def files_of(source: str | Path) -> list[Path]:
     return files
 
 
-def hash_of_many(source: str | Path) -> tuple[int, str]:
-    """Returns the total size of the files and a hash of their names and contents."""
+def size_and_hash(source: str | Path) -> tuple[int, str]:
+    """Returns the size and the hash of a file; of many files the total size and a hash of names and contents."""
+    if not is_many(source):
+        return Path(source).stat().st_size, hash_of(source)
     digest, size = hashlib.sha256(), 0
     for file in files_of(source):
         size += file.stat().st_size

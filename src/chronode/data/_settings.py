@@ -52,6 +52,7 @@ class ReadOptions(LikeOptions, total=False):
     missing_values: list[str]
     row_per_series: bool
     sheet: str
+    skip_bad: bool
     delimiter: str
     decimal: str
     thousands: str

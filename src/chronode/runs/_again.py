@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..data import is_there
 from ._config import Config, DataConfig
 from ._prepare import DataFacts, Prepared, prepare, source_of
 
@@ -50,7 +51,7 @@ def check_same_file(source: str, known: dict[str, Any], run: Path) -> None:
     if "file" not in known:
         same = source == known.get("task")
     else:
-        same = Path(source).is_file() and source_of(source)["sha256"] == known["sha256"]
+        same = is_there(source) and source_of(source)["sha256"] == known["sha256"]
     if not same:
         trained_on = known.get("file") or f"the task {known.get('task')}"
         raise ValueError(
@@ -74,7 +75,7 @@ def check_unchanged(data: DataConfig, known: dict[str, Any], run: Path) -> None:
 
 
 def _check_file(path: Path, known: dict[str, Any], run: Path, cure: str) -> None:
-    if not path.is_file():
+    if not is_there(path):
         raise ValueError(f"{path}, the data of {run}, was not found: {cure}.")
     now = source_of(path)
     if now["sha256"] != known["sha256"]:

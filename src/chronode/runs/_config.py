@@ -49,6 +49,7 @@ class DataConfig:
         missing_values: Texts or numbers that mean a missing value, such as -999 or "<0.5", besides empty cells and NA.
         row_per_series: Whether every row is a series and the columns are its steps, as in the UCR archive.
         sheet: Sheet of an Excel file; the first by default.
+        skip_bad: Whether files of a folder that cannot be read are left out.
         delimiter: Separator of the cells of a text file; detected by default.
         decimal: Decimal point of a text file; detected by default.
         thousands: Thousands separator of a text file; detected by default.
@@ -111,6 +112,7 @@ class DataConfig:
     missing_values: tuple[str, ...] = option((), "Data", "-999,n/a", "--missing")
     row_per_series: bool = option(False, "Data", "--row-per-series")
     sheet: str | None = option(None, "Data", "Sheet2")
+    skip_bad: bool = option(False, "Data", "--skip-bad")
     delimiter: str | None = option(None, "Data", ";")
     decimal: str | None = option(None, "Data", ",")
     thousands: str | None = option(None, "Data", ".")

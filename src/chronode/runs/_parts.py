@@ -14,6 +14,7 @@ from ..data import (
     forecast,
     forecast_channels,
     is_pipe,
+    is_there,
     listed,
     split_by_time,
     split_for_training,
@@ -55,7 +56,7 @@ def divided_series(series: Sequences, data: DataConfig, seed: int) -> tuple[list
 def check_second_file(data: DataConfig) -> None:
     """Rejects a test file that does not exist, before anything is read."""
     path = Path(data.test)
-    if data.test and (is_pipe(data.test) or not path.is_file()):
+    if data.test and (is_pipe(data.test) or not is_there(path)):
         raise SettingError(
             f"{named('test', data.test)}: no such file.{near(path.name, neighbors(path))}", argument="test"
         )

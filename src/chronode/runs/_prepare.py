@@ -17,16 +17,19 @@ from ..data import (
     Sequences,
     calendar_periods,
     counted,
+    files_of,
+    is_there,
     note_on_gaps,
     ranges_of,
     remarks,
     shaping,
+    size_and_hash,
     with_calendar,
     with_future,
 )
 from ..judge import SMALL, can_race, selection_metric
 from ..settings import SettingError, named, near
-from ..storage import hash_of, parse, read_json
+from ..storage import parse, read_json
 from ..training import AUTO, Objective, default_window, find_task, forecast_scaler, tasks, together
 from ._config import Config, DataConfig
 from ._parts import (
@@ -126,7 +129,7 @@ def prepare(config: Config, series: Sequences | None = None, like: Reading | Non
     if not data.source:
         raise ValueError("no data given: pass a file or a task, `chronode train DATA ...`.")
     path = Path(data.source)
-    if path.exists():
+    if is_there(data.source):
         return _from_file(config)
     if path.suffix and data.source not in tasks():
         raise ValueError(f"{path}: no such file.{near(path.name, neighbors(path))}")
@@ -145,9 +148,9 @@ def prepared_for(config: Config) -> Prepared:
         >>> prepared_for(one) is prepared_for(other)
         True
     """
-    path = Path(config.data.source)
-    paths = [path, *([Path(config.data.test)] if config.data.test else [])]
-    file = [(own.stat().st_mtime_ns, own.stat().st_size) if own.is_file() else None for own in paths]
+    sources = [source for source in (config.data.source, config.data.test) if is_there(source)]
+    files = [(path, path.stat()) for source in sources for path in files_of(source)]
+    file = [(str(path), facts.st_mtime_ns, facts.st_size) for path, facts in files]
     refit = config.training.refit, config.model.model == AUTO
     source = [config.as_dict()["data"], config.training.seed, config.model.missing, refit, file]
     key = json.dumps(source)
@@ -159,8 +162,8 @@ def prepared_for(config: Config) -> Prepared:
 
 def source_of(path: str | Path) -> dict[str, Any]:
     """Returns name, size and hash of a file."""
-    path = Path(path)
-    return {"file": path.name, "size": path.stat().st_size, "sha256": hash_of(path)}
+    size, digest = size_and_hash(path)
+    return {"file": Path(path).name, "size": size, "sha256": digest}
 
 
 def _from_task(config: Config) -> Prepared:

@@ -25,7 +25,7 @@ _TO_READ = (
     "duplicates",
 )
 _TO_READ += ("categorical", "empty", "kind", "per_step", "order", "lengths", "delimiter", "decimal", "thousands")
-_TO_READ += ("encoding", "comment", "sheet", "names", "missing_values", "row_per_series")
+_TO_READ += ("encoding", "comment", "sheet", "skip_bad", "names", "missing_values", "row_per_series")
 
 
 def read_source(config: DataConfig) -> Sequences:

@@ -17,7 +17,7 @@ from typing import Any
 from torch import Tensor
 
 from .._version import __version__
-from ..data import Reading, Scaler, Sequences
+from ..data import Reading, Scaler, Sequences, is_there
 from ..judge import MeasuredBaselines, measured_baselines
 from ..model import ModelSpec, SequenceModel
 from ..settings import SettingError, error_at, named
@@ -316,7 +316,7 @@ def baselines_of(trained: Trained, data: Sequences | None = None) -> MeasuredBas
         summary = read_summary(trained.facts["summary"], str(trained.path))
         targets = {name: _all_numbers(target.baselines) for name, target in summary.targets.items()}
         return MeasuredBaselines(_all_numbers(summary.baselines), targets)
-    if not is_run or (trained.reading is not None and not Path(_config(trained).data.source).is_file()):
+    if not is_run or (trained.reading is not None and not is_there(_config(trained).data.source)):
         return MeasuredBaselines({}, {})
     parts = prepared_of(trained).parts
     channels = () if trained.reading is None else trained.reading.forecast_channels

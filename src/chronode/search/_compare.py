@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from ..data import is_there
 from ..nn import find_model
 from ..runs import (
     Config,
@@ -102,7 +103,7 @@ def _for_model(config: Config, model: str, seed: int) -> Config:
 
 def file_of(config: Config) -> dict[str, Any] | None:
     """Returns name, size and hash of the data file; None for a task."""
-    return source_of(config.data.source) if Path(config.data.source).is_file() else None
+    return source_of(config.data.source) if is_there(config.data.source) else None
 
 
 def identity(config: Config, file: dict[str, Any] | None) -> dict[str, Any]:
@@ -111,7 +112,7 @@ def identity(config: Config, file: dict[str, Any] | None) -> dict[str, Any]:
     description["data"]["source"] = file or config.data.source
     test = Path(description["data"].pop("test"))
     if config.data.test:
-        description["data"]["test"] = source_of(test) if test.is_file() else config.data.test
+        description["data"]["test"] = source_of(test) if is_there(test) else config.data.test
     del description["training"]["threads"]
     return json.loads(json.dumps(description))
 
