@@ -39,12 +39,14 @@ def serve(
     late: Annotated[str, typer.Option(help="What to do with late observations: refuse, ignore or repeat.")] = "refuse",
     idle: Annotated[
         float | None,
-        typer.Option(help="Drop ids that are this much older than the newest, in the model's unit of time."),
+        typer.Option(
+            help="Drop ids that are this much older than the newest, in the model's unit of time. [example: 48]"
+        ),
     ] = None,
     ahead: Annotated[
         float | None,
         typer.Option(
-            help="Refuse observations that are this much ahead, in the model's unit of time; inf for no limit."
+            help="Refuse observations that are this much ahead, in the model's unit of time; inf for no limit. [example: 2]"
         ),
     ] = None,
     alarm: Annotated[
