@@ -46,7 +46,7 @@ def serve(
     ahead: Annotated[
         float | None,
         typer.Option(
-            help="Refuse observations that are this far ahead, in the model's unit of time; inf for no limit. [example: 2]"
+            help="Refuse observations that are this far ahead, in the model's unit of time; inf: no limit. [example: 2]"
         ),
     ] = None,
     alarm: Annotated[
