@@ -28,3 +28,4 @@ settings.load_profile("any-machine")
 # Steps compiled in tests: built with little optimization, once for all processes and runs, in a folder of this user.
 os.environ.setdefault("CHRONODE_CACHE", str(Path(tempfile.gettempdir()) / f"chronode-tests-{os.getuid()}"))
 os.environ.setdefault("CHRONODE_CXXFLAGS", "-O1")
+os.environ.setdefault("CHRONODE_COMPILE", "off")  # tests compare paths: none may change by itself

@@ -284,7 +284,7 @@ def prebuilt(cache, tmp_path, monkeypatch):
     folder = tmp_path / "prebuilt"
     folder.mkdir()
     path = folder / f"{build.prebuilt_name(source)}.so"
-    build._build(source, path)
+    build.Building(source, path).wait()
     path.chmod(0o755)  # of another user, mostly
     monkeypatch.setattr(build, "prebuilt_folder", lambda: folder)
     monkeypatch.delenv("CHRONODE_CXXFLAGS")

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from ..kernels import Bound, autocasts, chosen, library, weight_of, why_not
+from ..kernels import Bound, autocasts, chosen, library, may_look, weight_of, why_not
+from ._auto import wants
 from ._changes import why_hooked
 
 if TYPE_CHECKING:
@@ -179,15 +180,34 @@ def explain(cell: Any, dtype: torch.dtype | None = None) -> Path:
     return Path("compiled")
 
 
-def find(cell: Any, x: Tensor) -> Compiled | None:
+def equal(dt: Tensor, lengths: Tensor | None) -> bool:
+    """Returns whether all valid steps of a call have the same gap, which the caller does not differentiate by."""
+    if dt.requires_grad or not may_look(dt):
+        return False
+    low, high = dt.aminmax()
+    if lengths is not None:  # the gaps of padding are 0, and the first step of every sequence is valid
+        low = torch.where(dt == 0, high, dt).min()
+        return bool(low == high) and int((dt > 0).sum()) in (0, int(lengths.sum()))
+    return bool(low == high)
+
+
+def find(cell: Any, x: Tensor, *, equal_gaps: bool = False, whole_step: bool = False) -> Compiled | None:
     """Returns the compiled kernel that runs `cell` over `x`, or None if it has to run in another way.
+
+    Args:
+        cell: The cell.
+        x: Its input.
+        equal_gaps: Whether all steps have the same gap.
+        whole_step: Whether the kernel is for single steps.
 
     Raises:
         ValueError: Backend "native" was chosen and the cell cannot be compiled.
     """
     backend = chosen()
-    wanted = backend == "native" or (backend == "auto" and getattr(cell, "runs_compiled", False))
-    if not wanted or torch.compiler.is_compiling():
+    if backend == "torch" or torch.compiler.is_compiling():
+        return None
+    choice = getattr(cell, "runs_compiled", None)
+    if backend == "auto" and not (wants(cell, x, equal_gaps) if choice is None else choice):
         return None
     reason = why_hooked(cell) or why_not(x) or ("compiled kernels do not run under autocast" if autocasts(x) else None)
     if reason is None:
@@ -195,7 +215,7 @@ def find(cell: Any, x: Tensor) -> Compiled | None:
         from ._recorded import Unsupported
 
         try:
-            return kernel_of(cell, x.dtype)
+            return kernel_of(cell, x.dtype, equal_gaps=equal_gaps, whole_step=whole_step)
         except Unsupported as error:
             reason = str(error)
     if backend == "native":
@@ -204,7 +224,7 @@ def find(cell: Any, x: Tensor) -> Compiled | None:
             f"compiled: {reason}. Choose backend 'auto' or 'torch'."
         )
     note = f"{type(cell).__name__} runs as a loop: {reason}."
-    if note not in _noted:
+    if note not in _noted and choice:
         _noted.add(note)
         warnings.warn(note, stacklevel=2)
     return None
@@ -220,5 +240,5 @@ def bind(cell: Any, x: Tensor, dt: Tensor, before: State, after: State) -> Bound
         before: Parts of the state before the step, `(1, B, size)`, contiguous.
         after: Those after it.
     """
-    kernel = find(cell, x)
+    kernel = find(cell, x, whole_step=True)
     return None if kernel is None else kernel.bind(cell, x, dt, before, after)

@@ -14,6 +14,7 @@ from . import build
 from ._emit_cpu import Source, emit
 from ._fingerprint import remembered
 from ._lower import Step, lower
+from ._node import EXPENSIVE, Node
 from ._recorded import Unsupported
 from ._run import Compiled, loaded
 from ._trace import dtype_of, keeping_buffers, trace
@@ -28,12 +29,14 @@ class _Form:
 
     Attributes:
         dtype: Dtype of its input.
+        equal_gaps: Whether it is for steps with the same gap.
         step: The graph of its step, or why there is none.
         source: The C++ source, once it was needed.
         kernel: The kernel, once it was needed, or why there is none.
     """
 
     dtype: torch.dtype
+    equal_gaps: bool
     step: Step | Unsupported
     source: Source | None = None
     kernel: Compiled | Unsupported | None = None
@@ -52,26 +55,38 @@ def step_of(cell: nn.Module, dtype: torch.dtype | None = None) -> Step:
     return _supported(_form(cell, dtype).step)
 
 
-def kernel_of(cell: nn.Module, dtype: torch.dtype | None = None) -> Compiled:
+def kernel_of(
+    cell: nn.Module, dtype: torch.dtype | None = None, *, equal_gaps: bool = False, whole_step: bool = False
+) -> Compiled:
     """Returns the kernel that runs exactly this cell on inputs of `dtype`, built now unless it is in the cache.
+
+    Args:
+        cell: The cell.
+        dtype: Dtype of its input; by default that of its parameters.
+        equal_gaps: Whether all steps have the same gap; the kernel may use that.
+        whole_step: Whether the kernel must compute y too; otherwise torch may do it for all steps at once.
 
     Raises:
         Unsupported: It cannot be compiled or built; the message gives the reason.
     """
-    form = _form(cell, dtype)
+    form = _form(cell, dtype, equal_gaps)
+    if whole_step and not isinstance(form.step, Unsupported) and form.step.traced.readout is not None:
+        form = _form(cell, dtype, lift=False)
     if form.kernel is None:
         with _lock:
             form.kernel = form.kernel or _built(cell, form)
+    if isinstance(form.kernel, Unsupported) and form.equal_gaps:
+        return kernel_of(cell, dtype)
     return _supported(form.kernel)
 
 
-def source_of(cell: nn.Module, dtype: torch.dtype | None = None) -> str:
-    """Returns the C++ source of the cell's kernel.
+def source_of(cell: nn.Module, dtype: torch.dtype | None = None, equal_gaps: bool = False) -> str:
+    """Returns the C++ source of the cell's kernel, by default of the one for any gaps.
 
     Raises:
         Unsupported: It cannot be compiled; the message gives the reason.
     """
-    return _source(_form(cell, dtype)).text
+    return _source(_form(cell, dtype, equal_gaps)).text
 
 
 def is_built(cell: nn.Module, dtype: torch.dtype | None = None) -> bool:
@@ -101,23 +116,39 @@ def _supported(result: Any) -> Any:
     return result
 
 
-def _form(cell: nn.Module, dtype: torch.dtype | None) -> _Form:
-    """Returns the cell as it is now, traced unless it was already."""
+def _form(cell: nn.Module, dtype: torch.dtype | None, equal_gaps: bool = False, lift: bool = True) -> _Form:
+    """Returns the cell as it is now, traced unless it was already; the form for equal gaps only where that helps."""
     dtype = dtype or dtype_of(cell)
-    return remembered(cell, (dtype, torch.get_default_dtype()), lambda: _Form(dtype, _traced(cell, dtype)))
+    if equal_gaps:
+        any_gaps = _form(cell, dtype)
+        if isinstance(any_gaps.step, Unsupported) or not _depends_on_gaps(any_gaps.step):
+            return any_gaps
+    key = (dtype, torch.get_default_dtype(), equal_gaps, lift)
+    return remembered(cell, key, lambda: _Form(dtype, equal_gaps, _traced(cell, dtype, equal_gaps, lift)))
 
 
-def _traced(cell: Any, dtype: torch.dtype) -> Step | Unsupported:
+def _depends_on_gaps(step: Step) -> bool:
+    """Returns whether a step computes anything expensive per unit from dt and parameters alone."""
+    alone: set[Node] = set()
+    for node in step.nodes:
+        is_gap = node.op == "input" and node.detail == "dt"
+        from_gap = any(arg.node in alone for arg in node.args)
+        if is_gap or (from_gap and all(arg.node in alone or arg.node.is_parameter for arg in node.args)):
+            alone.add(node)
+    return any(node.op in EXPENSIVE and node.size > 1 for node in alone)
+
+
+def _traced(cell: Any, dtype: torch.dtype, equal_gaps: bool, lift: bool) -> Step | Unsupported:
     try:
         if dtype not in (torch.float32, torch.float64):
             raise Unsupported(f"has parameters of {dtype}, not float32 or float64")
         with _lock, keeping_buffers(cell):
             with torch.no_grad():
                 projected = cell.project_sequence(torch.zeros(2, 2, cell.input_size, dtype=dtype), None)
-            if projected is None:
-                return lower(trace(cell, cell.input_size, dtype))
             # A projection in which steps or sequences depend on each other is not part of the step.
-            return lower(trace(cell, projected.shape[-1], dtype, with_project=False))
+            features = cell.input_size if projected is None else projected.shape[-1]
+            form = {"with_project": projected is None, "equal_gaps": equal_gaps, "lift": lift}
+            return lower(trace(cell, features, dtype, **form))
     except Unsupported as reason:
         return reason
 
@@ -134,7 +165,7 @@ def _built(cell: nn.Module, form: _Form) -> Compiled | Unsupported:
         key = _key(step, source)
         kernel = loaded(key) or Compiled(key, step, source, form.dtype, build.load(source.text))
         with keeping_buffers(cell):
-            check(cell, kernel)
+            check(cell, kernel, form.equal_gaps)
         return kernel
     except build.BuildError as error:
         return Unsupported(str(error))
@@ -147,7 +178,7 @@ def _key(step: Step, source: Source) -> str:
     text = hashlib.sha256(f"{source.text}{step.traced.captured}{step.traced.with_project}{step.traced.reach}".encode())
     for draw in step.draws:
         text.update(repr(draw).encode())
-    for graph in (step.traced.prefix, step.derived, step.finish):
+    for graph in filter(None, (step.traced.prefix, step.derived, step.finish, step.traced.readout)):
         text.update(graph.code.encode())
         for name, tensor in _constants(graph).items():
             text.update(f"{name}{tensor.dtype}{tuple(tensor.shape)}".encode())

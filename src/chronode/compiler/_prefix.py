@@ -13,9 +13,7 @@ from ._recorded import DRAWS, Draw, Unsupported, is_view, operator
 _MAKERS = frozenset(["zeros", "ones", "full", "scalar_tensor", "empty"])
 
 
-def divide(
-    recorded: fx.GraphModule, inputs: int, batch: int
-) -> tuple[list[str], fx.GraphModule, fx.GraphModule, list[Draw]]:
+def divide(recorded: fx.GraphModule, batch: int) -> tuple[list[str], fx.GraphModule, fx.GraphModule, list[Draw]]:
     """Returns what depends on parameters alone, and the rest, which takes that and the draws as inputs."""
     per_row = _merge_shared(recorded, batch)
     nodes = list(recorded.graph.nodes)
@@ -29,7 +27,7 @@ def divide(
             raise Unsupported(f"draws random numbers with {operator(node)}")
     bases = _bases(nodes, per_row)
     prefix, captured = _prefix(recorded, nodes, per_row, bases)
-    rest = _rest(recorded, nodes, per_row, bases, draws, inputs)
+    rest = _rest(recorded, nodes, per_row, bases, draws)
     return captured, prefix, rest, [draw for _, draw in draws]
 
 
@@ -52,7 +50,8 @@ def _merge_shared(recorded: fx.GraphModule, batch: int) -> set[fx.Node]:
     for node in nodes:
         made = node.op == "call_function" and operator(node) in (*DRAWS, *_MAKERS)
         per_batch = made and (operator(node) in DRAWS or batch in node.meta["val"].shape)
-        if node.op == "placeholder" or per_batch or any(arg in per_row for arg in node.all_input_nodes):
+        given = node.op == "placeholder" and "captured" not in node.meta
+        if given or per_batch or any(arg in per_row for arg in node.all_input_nodes):
             per_row.add(node)
         elif node.op == "get_attr" or (node.op == "call_function" and not in_place):
             name = node.meta.get("captured", node.target)
@@ -102,12 +101,13 @@ def _rest(
     per_row: set[fx.Node],
     bases: list[fx.Node],
     draws: list[tuple[fx.Node, Draw]],
-    inputs: int,
 ) -> fx.GraphModule:
     graph = fx.Graph()
     copies: dict[fx.Node, fx.Node] = {}
-    for node in [*(n for n in nodes if n.op == "placeholder"), *(n for n, _ in draws), *bases]:
-        copies[node] = graph.placeholder(node.name)
+    rows = [*(node for node in nodes if node.op == "placeholder"), *(node for node, _ in draws)]
+    for index, node in enumerate([*rows, *bases]):  # dt, if it is one number, is both
+        copies[node] = graph.placeholder(f"input{index}")
+        copies[node].meta["val"] = node.meta["val"]
     for node in nodes:
         if node in copies or node.op == "placeholder":
             continue

@@ -14,6 +14,7 @@ from torch import Tensor
 from ..kernels import Bound, BoundCall, operator, ops
 from ._emit_cpu import Source
 from ._lower import Step
+from ._trace import named
 
 _kernels: dict[str, Compiled] = {}
 
@@ -47,31 +48,42 @@ class Compiled:
         """Runs the cell over a sequence, as `driver.run` does."""
         if not self.step.traced.with_project:
             x = cell.project_sequence(x, plan.valid(x))
-        tensors, derived = self._params(cell)
+        tensors, derived = self._params(cell, dt)
         rows = [_last_dense(x), dt, *self._draws(x)]
         state = [part.flatten(1) for part in state]
         keep = ops.needs_backward(x, dt, *state, *tensors)
         interval = math.isqrt(len(x) - 1) + 1 if keep and plan.memory == "low" else 0
         lengths = None if plan.lengths is None else plan.lengths.contiguous()
         y, *rest = compiled_forward(self.key, rows, state, [*tensors, *derived], lengths, plan.last, keep, interval)
+        if self.step.traced.readout is not None:
+            y = self._read_out(y, rows, tensors, plan)
         return y, tuple(end.unflatten(1, shape) for end, shape in zip(rest, self.step.traced.shapes, strict=False))
+
+    def _read_out(self, values: Tensor, rows: Sequence[Tensor], tensors: Sequence[Tensor], plan: Any) -> Tensor:
+        """Returns y of all steps, 0 at padding, or of each sequence's last step."""
+        readout: Any = self.step.traced.readout
+        if plan.last:
+            return readout(values, *(_last_rows(row, plan.lengths) for row in rows), *tensors)
+        y = readout(values.flatten(0, 1), *(row.flatten(0, 1) for row in rows), *tensors).unflatten(0, values.shape[:2])
+        valid = plan.valid(y)
+        return y if valid is None else torch.where(valid, y, torch.zeros_like(y))
 
     def bind(self, cell: Any, x: Tensor, dt: Tensor, before: Sequence[Tensor], after: Sequence[Tensor]) -> Bound | None:
         """Returns one step over fixed arrays, as `Kernel.bind` of one cell; None if torch does a part of the step."""
         traced = self.step.traced
-        if not traced.with_project or self.step.draws:
+        if not traced.with_project or self.step.draws or traced.readout is not None:
             return None
-        tensors, derived = self._params(cell)
+        tensors, derived = self._params(cell, dt.unsqueeze(0))
         y, none = x.new_empty(x.shape[0], traced.y), [None] * (2 + len(before))  # lengths, kept values, checkpoints
         rows, starts = [x.unsqueeze(0), dt.unsqueeze(0)], [part[0].flatten(1) for part in before]
         call = _Call(rows, starts, [*tensors, *derived], none[0], True, 0, none[1:])
         call.add(y, *(part[0].flatten(1) for part in after))
         return BoundCall("compiled_forward", self.dtype, *call.arguments(self)), y
 
-    def _params(self, cell: Any) -> tuple[list[Tensor], list[Tensor]]:
+    def _params(self, cell: Any, dt: Tensor) -> tuple[list[Tensor], list[Tensor]]:
         """Returns the tensors of `prefix`, with gradients, and those derived from them, as the kernel takes them."""
         traced = self.step.traced
-        weights = traced.prefix(*(named(cell, name) for name in traced.captured))
+        weights = traced.prefix(*(named(cell, name, dt[0, :1]) for name in traced.captured))
         with torch.no_grad():
             derived = [self._for_kernel(tensor) for tensor in self.step.derived(*weights)]
         return [self._for_kernel(tensor) for tensor in weights], derived
@@ -126,10 +138,9 @@ def loaded(key: str) -> Compiled | None:
     return _kernels.get(key)
 
 
-def named(cell: Any, name: str) -> Tensor:
-    """Returns a parameter or buffer by its dotted name."""
-    owner, _, last = name.rpartition(".")
-    return getattr(cell.get_submodule(owner) if owner else cell, last)
+def _last_rows(rows: Tensor, lengths: Tensor | None) -> Tensor:
+    """Returns the rows of each sequence's last step."""
+    return rows[-1] if lengths is None else rows[lengths - 1, torch.arange(rows.shape[1])]
 
 
 def _last_dense(x: Tensor) -> Tensor:

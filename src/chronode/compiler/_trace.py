@@ -20,11 +20,14 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from ..kernels import backend, weight_of
 from ._functional import without_writes
 from ._guard import recording_functions, refuse_hooks, with_functions
+from ._lift import lifted
 from ._prefix import divide
 from ._recorded import COMPLEX, Draw, Unsupported
 from ._substitutes import Substituted
 
 _SMALLEST_BATCH = 11
+GAP = "the gap between all steps"
+"""Name among the captured tensors; a parameter or buffer cannot have it."""
 
 
 @dataclass
@@ -44,6 +47,7 @@ class Traced:
         tensors: The tensors of `prefix` at the time of tracing.
         backward: Whether `joint` contains the gradients.
         dtype: The only dtype of all values, if `backward`.
+        readout: Computes y from the values that `joint` returns in its place, if the readout is not part of the loop.
         reach: For y and each part of the new state, which of x, dt, state, draws and prefix's tensors it has a gradient
             for; empty if `backward` is False.
     """
@@ -62,6 +66,7 @@ class Traced:
     backward: bool = True
     dtype: torch.dtype | None = None
     reach: tuple[tuple[int, ...], ...] = ()
+    readout: fx.GraphModule | None = None
 
 
 @contextmanager
@@ -85,7 +90,14 @@ def dtype_of(cell: Any) -> torch.dtype:
 
 
 def trace(
-    cell: Any, features: int, dtype: torch.dtype | None = None, *, with_project: bool = True, backward: bool = True
+    cell: Any,
+    features: int,
+    dtype: torch.dtype | None = None,
+    *,
+    with_project: bool = True,
+    backward: bool = True,
+    equal_gaps: bool = False,
+    lift: bool = False,
 ) -> Traced:
     """Records one step of a cell whose input has `features` features.
 
@@ -95,12 +107,15 @@ def trace(
         dtype: Dtype of the input, float32 or float64; by default that of the parameters.
         with_project: Whether `project` is part of the step.
         backward: Whether to trace the gradients too.
+        equal_gaps: Whether dt is one number: what depends on it and on parameters alone is part of `prefix`.
+        lift: Whether the readout leaves the loop over time, if it has a product.
     """
     batch, dtype = _batch_size(cell), dtype or dtype_of(cell)
     # The compiler has rules for torch's products, not for those of chronode's kernels.
     with torch.random.fork_rng(devices=[]), torch.enable_grad(), backend("torch"):
         x = torch.empty(batch, features, dtype=dtype).normal_()
         dt = torch.empty(batch, 1, dtype=dtype).uniform_(0.1, 1)
+        gap = dt[:1].clone() if equal_gaps else dt
         state = tuple(part.detach().clone() for part in cell.initial_state(batch, x))
         _check_state(state, batch, dtype if backward else None)
         shapes = [tuple(part.shape[1:]) for part in state]
@@ -114,18 +129,21 @@ def trace(
 
         if backward:
             with reasons():
-                refuse_hooks(step, x, dt, *state)
+                refuse_hooks(step, x, gap, *state)
         with recording_functions():
-            recorded = with_functions(_recorded(step, x, dt, *state))
-        _name_captured(recorded, cell)
-        captured, prefix, rest, draws = divide(recorded, 2 + len(state), batch)
-        tensors = [tensor.detach() for tensor in prefix(*(_named(cell, name) for name in captured))]
+            recorded = with_functions(_recorded(step, x, gap, *state))
+        _name_captured(recorded, cell, equal_gaps)
+        captured, prefix, rest, draws = divide(recorded, batch)
+        tensors = [tensor.detach() for tensor in prefix(*(named(cell, name, gap) for name in captured))]
         samples = [draw.sample(batch, x.dtype) for draw in draws]
         rows = [x, dt, *state, *samples]
+        apart = lifted(rest, len(state), len(draws), batch) if lift else None
+        rest = rest if apart is None else apart.loop
         joint, y = _joint(rest, rows, tensors, backward)
         reach = _reach(rest, [*rows, *tensors]) if backward else ()
     sizes = [part.shape[1] for part in state]
-    recorded_as = (with_project, shapes, backward, dtype if backward else None, reach)
+    readout = None if apart is None else apart.readout
+    recorded_as = (with_project, shapes, backward, dtype if backward else None, reach, readout)
     return Traced(batch, captured, prefix, joint, features, y, sizes, draws, tensors, *recorded_as)
 
 
@@ -183,8 +201,11 @@ def reasons() -> Iterator[None]:
         raise Unsupported(f"cannot be traced ({type(error).__name__}: {first})") from error
 
 
-def _name_captured(recorded: fx.GraphModule, cell: Any) -> None:
+def _name_captured(recorded: fx.GraphModule, cell: Any, equal_gaps: bool) -> None:
     """Finds the name in the cell of every tensor that the step reads from it."""
+    if equal_gaps:
+        inputs = [node for node in recorded.graph.nodes if node.op == "placeholder"]
+        inputs[1].meta["captured"] = GAP
     names = {id(tensor): name for name, tensor in (*cell.named_parameters(), *cell.named_buffers())}
     for node in recorded.graph.nodes:
         if node.op != "get_attr":
@@ -242,6 +263,9 @@ def _reach(rest: fx.GraphModule, inputs: list[Tensor]) -> tuple[tuple[int, ...],
     return tuple(reached)
 
 
-def _named(cell: Any, name: str) -> Tensor:
+def named(cell: Any, name: str, gap: Tensor) -> Tensor:
+    """Returns a parameter or buffer by its dotted name, or the gap between all steps."""
+    if name == GAP:
+        return gap
     owner, _, last = name.rpartition(".")
     return getattr(cell.get_submodule(owner), last)

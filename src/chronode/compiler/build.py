@@ -21,6 +21,9 @@ import stat
 import subprocess
 import tempfile
 import time
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from .._version import __version__
@@ -52,7 +55,7 @@ def load(source: str) -> ctypes.CDLL:
     if path is None:
         path = _folder() / f"{_key(source)}.so"
         if not is_intact(path):
-            _build(source, path)
+            Building(source).wait()
     try:
         return ctypes.CDLL(str(path))
     except OSError as error:
@@ -205,53 +208,112 @@ def _flags() -> list[str]:
     return [*_FLAGS.split(), *march(), *_words(_FLAGS_VARIABLE)]
 
 
-def _build(source: str, path: Path) -> None:
-    _remove_stale(path.parent)
-    try:
-        with tempfile.TemporaryDirectory(prefix=".build-", dir=path.parent) as folder:
-            text, library = Path(folder) / "kernel.cpp", Path(folder) / "kernel.so"
+class Building:
+    """A library that is being built by another process.
+
+    Args:
+        source: The source of the kernel.
+        path: File of the library; by default in the cache.
+
+    Raises:
+        BuildError: There is no compiler, or the cache cannot be used.
+    """
+
+    def __init__(self, source: str, path: Path | None = None):
+        self.path = path or _folder() / f"{_key(source)}.so"
+        self._end = time.monotonic() + _timeout()
+        _remove_stale(self.path.parent)
+        with _writing_to(self.path.parent):
+            self._folder = tempfile.TemporaryDirectory(
+                prefix=".build-", dir=self.path.parent, ignore_cleanup_errors=True
+            )
+            text, self._library = Path(self._folder.name) / "kernel.cpp", Path(self._folder.name) / "kernel.so"
             text.write_text(source, encoding="utf-8")
-            command = [*compiler(), *_flags(), f"-I{NATIVE}", str(text), "-o", str(library), "-lpthread", "-ldl"]
-            _compile(command)
-            body = library.read_bytes()
-            with library.open("ab") as file:
-                file.write(_SEAL + hashlib.sha256(body).hexdigest().encode())
-                file.flush()
-                os.fsync(file.fileno())
-            library.chmod(0o700)
-            library.replace(path)
+        files = [f"-I{NATIVE}", str(text), "-o", str(self._library), "-lpthread", "-ldl"]
+        self._process = _start([*compiler(), *_flags(), *files])
+        self._stop = weakref.finalize(self, _stop, self._process, os.getpid())
+
+    def is_done(self) -> bool:
+        """Returns whether the library is in the cache; False as long as the compiler runs.
+
+        Raises:
+            BuildError: The compiler failed, or took too long.
+        """
+        if self._process.poll() is None:
+            if time.monotonic() > self._end:
+                self._stop()
+                raise _too_slow(compiler()[0], _timeout())
+            return False
+        self.wait()
+        return True
+
+    def wait(self) -> None:
+        """Waits for the library.
+
+        Raises:
+            BuildError: The compiler failed, or took too long.
+        """
+        try:
+            code, _, errors = _finish(self._process, compiler()[0], max(0.0, self._end - time.monotonic()))
+            if code != 0:
+                first = next((line for line in errors.splitlines() if "error" in line), errors.strip()[:200])
+                raise BuildError(f"the C++ compiler failed ({first.strip()[:300]})")
+            with _writing_to(self.path.parent):
+                body = self._library.read_bytes()
+                with self._library.open("ab") as file:
+                    file.write(_SEAL + hashlib.sha256(body).hexdigest().encode())
+                    file.flush()
+                    os.fsync(file.fileno())
+                self._library.chmod(0o700)
+                self._library.replace(self.path)
+        finally:
+            self._stop.detach()
+            self._folder.cleanup()
+
+
+@contextmanager
+def _writing_to(folder: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
-        raise BuildError(f"the cache {path.parent} cannot be written ({error.strerror}): set CHRONODE_CACHE") from error
-
-
-def _compile(command: list[str]) -> None:
-    code, _, errors = _run(command, _timeout())
-    if code != 0:
-        first = next((line for line in errors.splitlines() if "error" in line), errors.strip()[:200])
-        raise BuildError(f"the C++ compiler failed ({first.strip()[:300]})")
+        raise BuildError(f"the cache {folder} cannot be written ({error.strerror}): set CHRONODE_CACHE") from error
 
 
 def _run(command: list[str], seconds: float) -> tuple[int, str, str]:
     """Runs the compiler, for at most that long; returns its exit code, output and error messages."""
+    return _finish(_start(command), command[0], seconds)
+
+
+def _start(command: list[str]) -> subprocess.Popen[str]:
     if command[0] in _hung:
         raise BuildError(f"the C++ compiler {command[0]} did not finish before")
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     try:
-        process = subprocess.Popen(command, **pipes, text=True, errors="replace", start_new_session=True)
+        return subprocess.Popen(command, **pipes, text=True, errors="replace", start_new_session=True)
     except (OSError, ValueError) as error:
         raise BuildError(f"the C++ compiler {command[0]} does not run ({error})") from error
+
+
+def _finish(process: subprocess.Popen[str], command: str, seconds: float) -> tuple[int, str, str]:
     try:
         output, errors = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired as error:
-        _hung.add(command[0])
-        raise BuildError(
-            f"the C++ compiler {command[0]} did not finish within {seconds:g} s; {_TIMEOUT} sets another limit"
-        ) from error
+        raise _too_slow(command, seconds) from error
     finally:
-        if process.poll() is None:  # it hangs, or this was interrupted
-            os.killpg(process.pid, signal.SIGKILL)  # with the processes that it started
-            process.communicate()
+        _stop(process, os.getpid())
     return process.returncode, output, errors
+
+
+def _too_slow(command: str, seconds: float) -> BuildError:
+    _hung.add(command)
+    return BuildError(f"the C++ compiler {command} did not finish within {seconds:g} s; {_TIMEOUT} sets another limit")
+
+
+def _stop(process: subprocess.Popen[str], owner: int) -> None:
+    """Ends a compiler that hangs, or that nobody waits for any more, with the processes that it started."""
+    if os.getpid() == owner and process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
 
 
 def _timeout() -> float:

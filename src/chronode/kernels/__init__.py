@@ -14,7 +14,7 @@ from ._bound import Bound, BoundCall, Snapshot
 from ._library import available_isas, cpu_description, library, march, prebuilt_folder, status
 from ._modes import TRANSFORMED, autocasts, has_values, may_look, need_values, transformed, weight_of, why_not
 from ._operator import operator
-from ._product import addmm
+from ._product import addmm, product
 
 __all__ = [
     "Bound",
@@ -36,6 +36,7 @@ __all__ = [
     "note_loop",
     "operator",
     "prebuilt_folder",
+    "product",
     "status",
     "weight_of",
     "why_not",

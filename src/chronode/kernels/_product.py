@@ -14,7 +14,7 @@ from ._operator import operator
 
 def product(a: Tensor, b: Tensor) -> Tensor:
     """Returns a (m, k) times b (k, n)."""
-    return product_forward(a.contiguous(), b.contiguous(), None)
+    return product_forward(ops.dense(a), b.contiguous(), None)
 
 
 def addmm(bias: Tensor, a: Tensor, b: Tensor) -> Tensor:

@@ -47,9 +47,17 @@ def run(cell: Cell, x: Tensor, state: State, dt: Tensor, plan: Plan) -> tuple[Te
     remake_weights([cell])
     kernel = kernels.find(cell, x)
     if kernel is None or not kernel.native:
-        compiled = compiler.find(cell, x)
+        compiled = compiler.find(cell, x, equal_gaps=compiler.equal(dt, plan.lengths))
         if compiled is not None:
             return compiled.run(cell, x, state, dt, plan)
+        with compiler.timed(cell, x, fused=kernel is not None):
+            return _by_torch(cell, kernel, x, state, dt, plan)
+    return _by_torch(cell, kernel, x, state, dt, plan)
+
+
+def _by_torch(
+    cell: Cell, kernel: kernels.Kernel | None, x: Tensor, state: State, dt: Tensor, plan: Plan
+) -> tuple[Tensor, State]:
     done = None if kernel is None else kernel.run(cell.kernel_reads(), x, state, dt, plan)
     if done is not None:
         return done
