@@ -13,8 +13,8 @@ def calls(monkeypatch):
     made = []
     original = compiler.find
 
-    def counted(*arguments):
-        kernel = original(*arguments)
+    def counted(*arguments, **options):
+        kernel = original(*arguments, **options)
         made.extend([kernel.key] if kernel is not None else [])
         return kernel
 

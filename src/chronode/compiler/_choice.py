@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -209,13 +210,15 @@ def find(cell: Any, x: Tensor, *, equal_gaps: bool = False, whole_step: bool = F
     choice = getattr(cell, "runs_compiled", None)
     if backend == "auto" and not (wants(cell, x, equal_gaps) if choice is None else choice):
         return None
-    reason = why_hooked(cell) or why_not(x) or ("compiled kernels do not run under autocast" if autocasts(x) else None)
+    dtype = torch.float32 if autocasts(x) else x.dtype  # under autocast, kernels compute in float32
+    reason = why_hooked(cell) or why_not(x.new_empty(0, dtype=dtype))
     if reason is None:
         from ._compiled import kernel_of
         from ._recorded import Unsupported
 
         try:
-            return kernel_of(cell, x.dtype, equal_gaps=equal_gaps, whole_step=whole_step)
+            with torch.autocast("cpu", enabled=False) if autocasts(x) else nullcontext():
+                return kernel_of(cell, dtype, equal_gaps=equal_gaps, whole_step=whole_step)
         except Unsupported as error:
             reason = str(error)
     if backend == "native":

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..kernels import Bound, BoundCall, operator, ops
+from ..kernels import Bound, BoundCall, autocasts, operator, ops
 from ._emit_cpu import Source
 from ._lower import Step
 from ._trace import named
@@ -45,7 +45,12 @@ class Compiled:
     def run(
         self, cell: Any, x: Tensor, state: Sequence[Tensor], dt: Tensor, plan: Any
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Runs the cell over a sequence, as `driver.run` does."""
+        """Runs the cell over a sequence, as `driver.run` does; under autocast in float32."""
+        if autocasts(x):
+            with torch.autocast("cpu", enabled=False):
+                floats = [part.to(self.dtype) for part in state]
+                y, end = self.run(cell, x.to(self.dtype), floats, dt.to(self.dtype), plan)
+            return y.to(x.dtype), end
         if not self.step.traced.with_project:
             x = cell.project_sequence(x, plan.valid(x))
         tensors, derived = self._params(cell, dt)

@@ -8,6 +8,7 @@ from ._layer import Layer
 from ._named import ERNN, IRNN, LTC, MMRNN, SiRNN, UnICORNN
 from ._registry import Model, create, find_model, models, register
 from ._solvers import ADAPTIVE, Solver
+from ._torch import from_torch
 from .cells import *  # noqa: F403
 from .driver import Plan
 from .driver import run as run_cell
@@ -36,6 +37,7 @@ __all__ = [
     "check_inputs",
     "create",
     "find_model",
+    "from_torch",
     "models",
     "register",
     "run_cell",

@@ -217,7 +217,7 @@ class ForwardFill(Cell):
 
 LAYER_SETTINGS = (
     *("num_layers", "dropout", "bidirectional", "batch_first", "residual", "block", "block_norm", "missing"),
-    *("outputs", "memory", "max_gap"),
+    *("outputs", "memory", "return_state", "max_gap"),
 )
 """The settings of every layer, independent of its cell."""
 

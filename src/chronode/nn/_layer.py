@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
 
 from .. import kernels
 from ..compiler import remake_weights
@@ -19,6 +20,7 @@ from ._cell import LAYER_SETTINGS, Cell, ForwardFill, State, as_bytes, cell_sett
 from ._inputs import Call, LayerInput, check_inputs, check_state, warn_of_divergence
 from ._step_cache import StepCache
 from ._stepper import Stepper, enter_step
+from ._torch import has_no_sequences, run_packed, without_sequences
 
 
 class Layer(nn.Module):
@@ -42,6 +44,7 @@ class Layer(nn.Module):
         missing: Whether values of x may be missing; then pass `observed` with x.
         outputs: "all" returns y of every step, "last" only that of the last valid step of each sequence.
         memory: "fast" keeps what the backward pass needs, "low" recomputes it, "auto" chooses.
+        return_state: Whether a call returns (y, state), or y alone, for `torch.nn.Sequential`.
         max_gap: Upper limit for gaps: longer gaps are replaced by it. None means no limit. A `RuntimeWarning` names
             the longest gap if the outputs diverge.
         settings: Settings of the cell; those named in `cell_class.per_layer` may be lists with one value per layer.
@@ -71,6 +74,7 @@ class Layer(nn.Module):
         missing: bool = False,
         outputs: str = "all",
         memory: str = "auto",
+        return_state: bool = True,
         max_gap: float | None = None,
         **settings: Any,
     ):
@@ -98,6 +102,7 @@ class Layer(nn.Module):
         self.missing = flag("missing", missing)
         self.outputs = one_of("outputs", outputs, ("all", "last"))
         self.memory = one_of("memory", memory, ("auto", "fast", "low"))
+        self.return_state = flag("return_state", return_state)
         self.max_gap = None if max_gap is None else number("max_gap", max_gap, above=0)
         self.settings = settings
         self._steps = StepCache()
@@ -135,7 +140,7 @@ class Layer(nn.Module):
 
     def forward(
         self,
-        x: Tensor,
+        x: Tensor | PackedSequence,
         state: State | None = None,
         *,
         dt: Tensor | float | None = None,
@@ -146,7 +151,9 @@ class Layer(nn.Module):
         """Runs the stack over a batch of sequences.
 
         Args:
-            x: `(B, T, D)`, or `(T, D)` for one sequence; `(T, B, D)` if not `batch_first`.
+            x: `(B, T, D)`, or `(T, D)` for one sequence; `(T, B, D)` if not `batch_first`. A `PackedSequence` is
+                returned as one, with `dt`, `t` and `observed` packed or padded; a batch without sequences gives
+                empty outputs.
             state: State returned by an earlier call, to continue from.
             dt: Time since the previous observation of the same sequence: `(B, T)`, `(B, T, 1)` or a number; 1
                 if neither `dt` nor `t` is given.
@@ -158,8 +165,26 @@ class Layer(nn.Module):
             y: `(B, T, output_size)`, 0 at padding, or `(B, output_size)` with `outputs="last"` (for each direction
             the output after its last step); and the state after the last valid step of each sequence, a tuple of
             `(num_layers * directions, B, size)` tensors (with `missing`, those of the encoders come first; where cells
-            differ in size, smaller states are padded with zeros).
+            differ in size, smaller states are padded with zeros). With `return_state=False`, y alone.
         """
+        times = {"dt": dt, "t": t, "lengths": lengths, "observed": observed}
+        if isinstance(x, PackedSequence):
+            y, end = run_packed(self, self._over_time, x, state, **times)
+        elif has_no_sequences(self, x):
+            y, end = without_sequences(self, x)
+        else:
+            y, end = self._over_time(x, state, **times)
+        return cast(Any, (y, end) if self.return_state else y)
+
+    def _over_time(
+        self,
+        x: Tensor,
+        state: State | None,
+        dt: Tensor | float | None,
+        t: Tensor | None,
+        lengths: Tensor | Sequence[int] | None,
+        observed: Tensor | None,
+    ) -> tuple[Tensor, State]:
         unbatched = isinstance(x, Tensor) and x.dim() == 2
         batch = check_inputs(self.call(), x, dt, t, lengths, observed, state is not None)
         y, states = self._run(batch, self.unpack(state, batch.x, unbatched))
@@ -195,6 +220,39 @@ class Layer(nn.Module):
         if self.outputs == "all":
             y = y.squeeze(0)
         return (y.squeeze(0) if unbatched else y), self.pack(states, unbatched)
+
+    def unroll(
+        self,
+        x: Tensor,
+        steps: int,
+        feedback: Callable[[Tensor], Tensor],
+        state: State | None = None,
+        dt: Tensor | float = 1.0,
+    ) -> tuple[Tensor, State]:
+        """Decodes freely: each input is computed from the output before it.
+
+        Args:
+            x: First input, `(B, D)` or `(D,)`.
+            steps: Number of steps.
+            feedback: Computes the next input from y, such as a head.
+            state: State to continue from, for example after a known beginning.
+            dt: Gap of every step.
+
+        Returns:
+            The outputs, `(B, steps, output_size)` in the layout of `forward`, and the state after the last step.
+
+        Example:
+            >>> import torch, chronode
+            >>> layer, head = chronode.create("gru", 3, 8), torch.nn.Linear(8, 3)
+            >>> _, state = layer(torch.randn(2, 5, 3))
+            >>> layer.unroll(torch.zeros(2, 3), 4, head, state)[0].shape
+            torch.Size([2, 4, 8])
+        """
+        outputs: list[Tensor] = []
+        for _ in range(whole("steps", steps, at_least=1)):
+            y, state = self.step(feedback(outputs[-1]) if outputs else x, state, dt)
+            outputs.append(y)
+        return torch.stack(outputs, dim=1 if self.batch_first and x.dim() == 2 else 0), cast(State, state)
 
     def stepper(self, batch: int | None = None) -> Stepper:
         """Returns a `Stepper` for live data at full speed: it keeps the state and the prepared weights.
