@@ -23,6 +23,10 @@ def bench(
     compiled: Annotated[
         bool, typer.Option("--compiled", help="Compare compiled steps with the loop and torch.nn.LSTM instead.")
     ] = False,
+    scan: Annotated[
+        bool,
+        typer.Option("--scan", help="Compare linear cells with a scan in torch and with the loop instead."),
+    ] = False,
     stream: Annotated[
         bool, typer.Option("--stream", help="Measure the observations per minute of a stream of 100,000 ids instead.")
     ] = False,
@@ -38,10 +42,12 @@ def bench(
 
     Example: chronode bench --case mmrnn --repeats 3
     """
-    from .reports import run_bench, run_compiled, run_steps, run_stream
+    from .reports import run_bench, run_compiled, run_scans, run_steps, run_stream
 
     if stream:
         run_stream(repeats=repeats, as_json=json, output=output)
+    elif scan:
+        run_scans(pick=case, repeats=repeats, as_json=json, output=output)
     elif compiled:
         run_compiled(pick=case, repeats=repeats, as_json=json, output=output)
     elif step:

@@ -95,7 +95,7 @@ def against_loop(name: str, layer: Layer, steps: int, batch: int, repeats: int) 
         with backend("torch"):
             return layer(x, **options)[0]
 
-    first = _prepare(layer)
+    first = prepare(layer)
     ours, theirs = _medians([lambda: layer(x, **options)[0], loop], repeats)
     return SpeedUp(name, "loop", theirs, ours, first)
 
@@ -113,7 +113,7 @@ def time_lstm(repeats: int) -> list[SpeedUp]:
                 return lstm(x)[0]
             return lstm(pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False))[0].data
 
-        first = _prepare(layer)
+        first = prepare(layer)
         seconds = _medians([lambda n=lengths, x=x, one=layer: one(x, lengths=n)[0], theirs], repeats)
         kind = "packed, unequal lengths" if unequal else "equal lengths"
         name = f"lstm T{steps} B{batch} H{hidden}, {kind}"
@@ -156,15 +156,15 @@ def _against_hand(case: BenchCase, repeats: int, tell: Callable[[str], None]) ->
     compiled = copy.deepcopy(layer)
     for cell in compiler.cells_of(compiled):
         cell.sequence_kernel = None
-    _prepare(compiled)
+    prepare(compiled)
     runs = [lambda: compiled(x, dt=dt)[0], lambda: layer(x, dt=dt)[0]]
-    training = _least(runs, repeats, lambda y: y.sum().backward())
+    training = least(runs, repeats, lambda y: y.sum().backward())
     with torch.no_grad():
-        inference = _least(runs, repeats, lambda y: None)
+        inference = least(runs, repeats, lambda y: None)
     return AgainstHand(case.name, training[0] / training[1], inference[0] / inference[1])
 
 
-def _least(runs: Sequence[Run], repeats: int, then: Callable[[Tensor], None]) -> list[float]:
+def least(runs: Sequence[Run], repeats: int, then: Callable[[Tensor], None]) -> list[float]:
     """Returns the least CPU seconds of each, interleaved."""
     seconds = [math.inf] * len(runs)
     for round_number in range(repeats + 1):
@@ -176,7 +176,7 @@ def _least(runs: Sequence[Run], repeats: int, then: Callable[[Tensor], None]) ->
     return seconds
 
 
-def _prepare(layer: Layer) -> float:
+def prepare(layer: Layer) -> float:
     """Builds and enables the layer's kernels; returns the seconds this took."""
     start = time.perf_counter()
     for cell in compiler.cells_of(layer):

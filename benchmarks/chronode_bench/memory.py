@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from chronode import compiler
 from chronode.nn import create
 
 from .cases import BenchCase
@@ -16,6 +17,8 @@ MEMORY_CASES = (
          settings={"outputs": "last", "memory": "low"}, goals={"MiB": 64}),
     BenchCase("UnICORNN T16384 B32 H128 L3, last, fast", "unicornn", 16384, 32, 1, 128, 3,
          settings={"outputs": "last", "memory": "fast"}),
+    BenchCase("LinOSS imex T16384 B32 H128, last, low", "linoss", 16384, 32, 1, 128,
+         settings={"discretization": "imex", "outputs": "last", "memory": "low"}, goals={"MiB": 64}),
 )  # fmt: skip
 
 
@@ -33,6 +36,7 @@ def _child(name: str) -> None:
     case = next(case for case in MEMORY_CASES if case.name == name)
     x, dt = case.data()
     layer = create(case.model, case.features, case.hidden, case.layers, **case.settings)
+    compiler.use(layer)
     layer(x[:, :8], dt=dt[:, :8])[0].sum().backward()  # loads libraries, starts threads
     Path("/proc/self/clear_refs").write_text("5")  # resets the peak
     before = _status("VmRSS")

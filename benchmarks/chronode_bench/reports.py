@@ -11,7 +11,7 @@ from chronode.cli.tables import Table
 from chronode.nn import models
 from chronode.system import check_device
 
-from . import compiled, steps
+from . import compiled, scans, steps
 from . import run as bench
 
 
@@ -68,6 +68,21 @@ def run_compiled(*, pick: str, repeats: int, as_json: bool, output: Path | None)
         bench.write(output.with_suffix(".json"), json.dumps(result, indent=2) + "\n")
         bench.write(output.with_suffix(".md"), text + "\n")
     print(json.dumps(result, indent=2) if as_json else text)
+
+
+def run_scans(*, pick: str, repeats: int, as_json: bool, output: Path | None) -> None:
+    """Times linear cells whose name contains `pick`, and prints or writes them."""
+    with Console(stderr=True).status("bench") as line:
+        times = scans.time_scans(pick, repeats, line.update)
+    if not times:
+        raise ValueError(f"--case {pick!r} matches none of: {', '.join(sorted({name for name, _ in scans.CELLS}))}.")
+    facts = bench.machine()
+    text_json = json.dumps({"scans": scans.as_dicts(times), "machine": facts}, indent=2)
+    text = scans.as_markdown(times, f"{facts['cpu']}, CPU time of one thread, torch {facts['torch']}, {facts['date']}.")
+    if output is not None:
+        bench.write(output.with_suffix(".json"), text_json + "\n")
+        bench.write(output.with_suffix(".md"), text + "\n")
+    print(text_json if as_json else text)
 
 
 def run_steps(*, pick: str, repeats: int, as_json: bool, output: Path | None) -> None:

@@ -3,8 +3,11 @@ import subprocess
 import sys
 
 import pytest
-from chronode_bench import stream, stream_costs
+import torch
+from chronode_bench import scans, stream, stream_costs
 from commands import run
+
+from chronode.nn import create
 
 
 def test_bench_times_single_steps(tmp_path):
@@ -19,6 +22,23 @@ def test_bench_times_single_steps(tmp_path):
         assert min(row["stepper"], row["step"], row["lstm_cell"]) > 0
     assert json.loads((tmp_path / "steps.json").read_text()) == rows
     assert "| sirnn |" in (tmp_path / "steps.md").read_text()
+
+
+@pytest.mark.parametrize(("name", "settings"), scans.CELLS)
+def test_the_scan_that_is_compared_with_is_the_layer(name, settings):
+    torch.manual_seed(0)
+    layer, x = create(name, 3, 4, **settings).double(), torch.randn(2, 77, 3).double()
+    torch.testing.assert_close(scans.chunked_scan(layer, x), layer(x)[0])
+
+
+def test_bench_times_linear_cells(monkeypatch, capsys):
+    monkeypatch.setattr(scans, "TIME", 10)
+    times = scans.time_scans("lru", 1, print)
+    assert [one.gaps for one in times] == ["equal", "irregular"] and times[1].chunked is None
+    assert times[0].ratios() == pytest.approx(
+        (times[0].ours / times[0].products, times[0].chunked / times[0].ours, times[0].loop / times[0].ours)
+    )
+    assert "| lru | irregular |" in scans.as_markdown(times, "here")
 
 
 @pytest.mark.parametrize(
