@@ -8,6 +8,8 @@ from layer_checks import check_gradients, make
 from torch import nn
 
 import chronode
+from chronode import ModelSpec
+from chronode.data import from_list
 from chronode.lab.analysis._instrumented import Instrumented
 from chronode.settings import SettingError
 
@@ -87,3 +89,14 @@ def test_weights_belong_to_a_norm():
     block_layer(seed=1).load_state_dict(saved)
     with pytest.raises((ValueError, RuntimeError), match="block_norm='batch'|Missing key"):
         block_layer(block_norm="layer").load_state_dict(saved)
+
+
+@pytest.mark.parametrize("name", ["linoss", "d-linoss", "lru", "s5", "s4d"])
+def test_state_space_models_have_blocks_in_a_model_for_data(name):
+    """Without a block they would be linear; another choice is kept."""
+    series = from_list([[1.0, 2.0], [3.0]], target=["a", "b"])
+    assert ModelSpec.for_data(series, name).settings == {"block": "residual"}
+    assert ModelSpec.for_data(series, name, block=None).settings == {"block": None}
+    assert ModelSpec.for_data(series, name, num_layers=2, residual=1).settings == {"residual": 1}
+    assert ModelSpec.for_data(series, "gru").settings == {}
+    assert chronode.create(name, 2, 3).block is None

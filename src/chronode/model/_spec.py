@@ -122,7 +122,8 @@ class ModelSpec:
             model: Name of a registered model.
             hidden_size: Units of each layer.
             num_layers: Number of stacked layers.
-            settings: Any other field of ModelSpec; the rest is passed to the layer and the model.
+            settings: Any other field of ModelSpec; the rest is passed to the layer and the model. State-space models
+                have `block="residual"` unless another one is given.
 
         Example:
             >>> from chronode.data import from_list
@@ -148,6 +149,8 @@ class ModelSpec:
         if given.get("relative") is not None:
             fields["known"] = known_channels(data)
         settings |= given.pop("settings", {})
+        if not settings.keys() & {"block", "residual"}:
+            settings = find_model(model).cell.for_data | settings
         return cls(model, hidden_size=hidden_size, num_layers=num_layers, **{**fields, **given}, settings=settings)
 
     def as_dict(self) -> dict[str, Any]:

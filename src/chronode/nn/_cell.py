@@ -41,6 +41,7 @@ class Cell(nn.Module):
         per_layer: Names of settings for which a stack accepts a list with one value per layer.
         encoder: Makes the cell that prepares D inputs with missing values, if it is not the default one.
         for_reader: Settings that an encoder gives to the cell that reads its output.
+        for_data: Settings of layers of this cell in a model for data (`ModelSpec.for_data`), unless others are given.
     """
 
     state_parts: ClassVar[int] = 1
@@ -49,6 +50,7 @@ class Cell(nn.Module):
     per_layer: ClassVar[tuple[str, ...]] = ()
     encoder: ClassVar[Callable[[int], Cell] | None] = None
     for_reader: ClassVar[dict[str, Any]] = {}
+    for_data: ClassVar[dict[str, Any]] = {}
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)

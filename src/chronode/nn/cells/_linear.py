@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -74,6 +75,7 @@ class StateSpaceCell(LinearCell):
     """
 
     state_parts = 2
+    for_data: ClassVar[dict[str, Any]] = {"block": "residual"}  # without it, a stack of them is a linear model
 
     def __init__(self, input_size: int, hidden_size: int, state_size: int | None = None):
         units = hidden_size if state_size is None else whole("state_size", state_size, at_least=1)

@@ -11,7 +11,7 @@ from ...settings import one_of, whole
 from .._cell import State
 from .._registry import register
 from ._diagonal import DISCRETIZATIONS, discretized, log_steps
-from ._linear import LinearCell, Matrix, Recurrence
+from ._linear import LinearCell, Matrix, Recurrence, StateSpaceCell
 
 
 @register("s4d", paper="Gu et al. 2022, S4D", time="native")
@@ -36,6 +36,7 @@ class S4DCell(LinearCell):
     """
 
     state_parts = 2
+    for_data = StateSpaceCell.for_data
 
     def __init__(
         self,
