@@ -108,6 +108,33 @@ def test_free_decoding_is_stepping_with_its_own_outputs(name):
         torch.testing.assert_close(layer.unroll(torch.zeros(3), 2, head)[0].shape, torch.Size([2, 4]))
 
 
+@pytest.mark.parametrize("name", ["gru", "unicornn"])
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_layers_of_different_sizes_are_a_stack_of_layers(name, bidirectional):
+    torch.manual_seed(0)
+    stack = chronode.create(name, 3, [6, 4], bidirectional=bidirectional)
+    first = chronode.create(name, 3, 6, bidirectional=bidirectional)
+    second = chronode.create(name, first.output_size, 4, bidirectional=bidirectional)
+    directions = 1 + bidirectional
+    for index, cell in enumerate(stack.cells):
+        (first if index < directions else second).cells[index % directions].load_state_dict(cell.state_dict())
+    x = torch.randn(2, 5, 3)
+    y, state = stack(x)
+    torch.testing.assert_close(y, second(first(x)[0])[0])
+    assert state[0].shape == (2 * directions, 2, 6)
+    torch.testing.assert_close(stack(x, state)[0].shape, y.shape)
+    if not bidirectional:
+        stack.eval()
+        torch.testing.assert_close(stack.step(x[:, 0])[0], stack(x[:, :1])[0][:, 0])
+
+
+def test_numbers_of_units_and_layers_must_fit():
+    for sizes, layers in (([6, 4], 3), ([], 1)):
+        with pytest.raises(SettingError) as refused:
+            chronode.create("gru", 3, sizes, num_layers=layers)
+        assert refused.value.argument == "hidden_size"
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_autocast_takes_the_compiled_path(dtype, monkeypatch):
     torch.manual_seed(0)

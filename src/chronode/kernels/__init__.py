@@ -94,7 +94,7 @@ def find(cell: Any, x: Tensor) -> Kernel | None:
 def find_stack(cells: Sequence[Any], x: Tensor) -> Kernel | None:
     """Returns the kernel that runs the whole stack `cells` over `x` in one call; None: run it cell by cell."""
     kernel: Kernel | None = cells[0].sequence_kernel
-    if kernel is None or kernel.stack is None:
+    if kernel is None or kernel.stack is None or len({cell.hidden_size for cell in cells}) > 1:
         return None
     return kernel if all(find(cell, x) is kernel for cell in cells) else None
 

@@ -29,8 +29,8 @@ class Layer(nn.Module):
     Args:
         cell_class: The Cell to run.
         input_size: Number of input features D.
-        hidden_size: Number of units H of each cell.
-        num_layers: Number of stacked layers.
+        hidden_size: Number of units H of each cell, or a list with one number per layer.
+        num_layers: Number of stacked layers, unless `hidden_size` is a list.
         dropout: Variational dropout after every layer: one mask per sequence, shared over time.
         bidirectional: Whether a second stack reads each sequence backwards; the outputs are concatenated.
         batch_first: Whether x is `(B, T, D)` (True) or `(T, B, D)` (False).
@@ -62,7 +62,7 @@ class Layer(nn.Module):
         self,
         cell_class: type[Cell],
         input_size: int,
-        hidden_size: int,
+        hidden_size: int | Sequence[int],
         num_layers: int = 1,
         *,
         dropout: float = 0.0,
@@ -81,8 +81,9 @@ class Layer(nn.Module):
         super().__init__()
         self.cell_class = cell_class
         self.input_size = whole("input_size", input_size, at_least=1)
-        self.hidden_size = whole("hidden_size", hidden_size, at_least=1)
-        self.num_layers = whole("num_layers", num_layers, at_least=1)
+        self.hidden_sizes = _hidden_sizes(hidden_size, num_layers)
+        self.hidden_size = self.hidden_sizes[-1]
+        self.num_layers = len(self.hidden_sizes)
         self.dropout = number("dropout", dropout, at_least=0, below=1)
         self.bidirectional = flag("bidirectional", bidirectional)
         self.batch_first = flag("batch_first", batch_first)
@@ -93,6 +94,12 @@ class Layer(nn.Module):
             )
         self.block = None if block is None else one_of("block", block, BLOCKS)
         self.block_norm = one_of("block_norm", block_norm, BLOCK_NORMS)
+        if self.block and len(set(self.hidden_sizes)) > 1:
+            raise SettingError(
+                f"layers of different sizes {self.hidden_sizes} have no residual blocks",
+                argument="hidden_size",
+                cure="use one number, or leave out block",
+            )
         if self.block and self.residual:
             raise SettingError(
                 f"residual={residual} and block={block!r} are two kinds of skip connections",
@@ -123,7 +130,7 @@ class Layer(nn.Module):
                 settings |= encoders[0].for_reader
             for _ in range(directions):
                 cells.append(
-                    self.cell_class(self.hidden_size if self.block else features, self.hidden_size, **settings)
+                    self.cell_class(self.hidden_size if self.block else features, self.hidden_sizes[index], **settings)
                 )
             sizes.append(directions * cells[-1].output_size)
         self.encoders, self.cells = nn.ModuleList(encoders), nn.ModuleList(cells)
@@ -437,13 +444,28 @@ class Layer(nn.Module):
 
     def extra_repr(self) -> str:
         """Returns the sizes and every setting that differs from its default."""
-        sizes = f"{self.input_size}, {self.hidden_size}"
+        differ = len(set(self.hidden_sizes)) > 1
+        sizes = f"{self.input_size}, {self.hidden_sizes if differ else self.hidden_size}"
         cell = [self.cell_class.__name__] if type(self) is Layer else []
         defaults = inspect.signature(Layer).parameters
         layer = {name: getattr(self, name) for name in LAYER_SETTINGS if getattr(self, name) != defaults[name].default}
         usual = cell_settings(self.cell_class, {}, 0, 1, defaults=True)
         changed = {name: value for name, value in self.settings.items() if value != usual[name]}
         return ", ".join([*cell, sizes, *(f"{name}={value!r}" for name, value in {**layer, **changed}.items())])
+
+
+def _hidden_sizes(hidden_size: int | Sequence[int], num_layers: int) -> list[int]:
+    """Returns the number of units of each layer."""
+    count = whole("num_layers", num_layers, at_least=1)
+    if not isinstance(hidden_size, (list, tuple)):
+        return [whole("hidden_size", cast(int, hidden_size), at_least=1)] * count
+    if not hidden_size or count not in (1, len(hidden_size)):
+        raise SettingError(
+            f"hidden_size has {len(hidden_size)} numbers, num_layers is {num_layers}",
+            argument="hidden_size",
+            cure="pass one number per layer, or leave out num_layers",
+        )
+    return [whole("hidden_size", size, at_least=1) for size in hidden_size]
 
 
 def _stack(parts: Sequence[Tensor]) -> Tensor:

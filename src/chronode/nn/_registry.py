@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, ClassVar, TypeVar, cast
@@ -134,13 +134,13 @@ def find_model(name: str) -> Model:
     return _models[name]
 
 
-def create(name: str, input_size: int, hidden_size: int, num_layers: int = 1, **settings: Any) -> Layer:
+def create(name: str, input_size: int, hidden_size: int | Sequence[int], num_layers: int = 1, **settings: Any) -> Layer:
     """Creates a layer of the named model, with the call signature of torch.nn.LSTM.
 
     Args:
         name: One of `chronode.models()`.
         input_size: Number of input features.
-        hidden_size: Units of each layer.
+        hidden_size: Units of each layer, or a list with one number per layer.
         num_layers: Number of stacked layers.
         settings: Settings of the layer (`dropout`, `bidirectional`, `batch_first`, `residual`, `missing`, `outputs`,
             `memory`; see `chronode.nn.Layer`) and of the model.
@@ -174,6 +174,6 @@ class ModelLayer(Layer):
         cls._model = model
         _models[model] = replace(find_model(model), layer=cls)
 
-    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, **settings: Any):
+    def __init__(self, input_size: int, hidden_size: int | Sequence[int], num_layers: int = 1, **settings: Any):
         model = find_model(self._model)
         super().__init__(model.cell, input_size, hidden_size, num_layers, **{**model.settings, **settings})
