@@ -8,7 +8,7 @@ from layer_checks import assert_same_when_checkpointed
 import chronode
 
 FAST = ["lstm", "gru-d", "ct-gru", "phased-lstm", "cornn", "exprnn", "s5", "linoss"]
-"""Models with nearly every operation: encoders, several axes, softmax, clocks, cut waves, prepared weights, readouts."""
+"""Models with nearly every operation: encoders, several axes, softmax, clocks, waves, prepared weights, readouts."""
 
 
 @pytest.mark.parametrize("model", FAST)

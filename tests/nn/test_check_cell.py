@@ -195,3 +195,40 @@ def test_all_failures_are_listed(register):
     register(SeesTheBatch)
     with pytest.raises(AssertionError, match=r"fails \d+ of \d+ checks:\n  padding_changes_nothing: .*\n  \w+: "):
         check_cell("mine")
+
+
+class Spike(torch.autograd.Function):
+    """1 above 0, with the gradient of a smooth step."""
+
+    @staticmethod
+    def forward(ctx, voltage):
+        ctx.save_for_backward(voltage)
+        return (voltage > 0).to(voltage.dtype)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        return grads[0] / (1 + ctx.saved_tensors[0].abs()) ** 2
+
+
+class Noisy(Leaky):
+    """Leaky, with noise at every step."""
+
+    def forward(self, x, state, dt):
+        y, (h,) = super().forward(x, state, dt)
+        return y, (h + 0.1 * torch.randn_like(h),)
+
+
+class Spiking(Leaky):
+    """Leaky, whose output is a spike."""
+
+    def forward(self, x, state, dt):
+        y, state = super().forward(x, state, dt)
+        return Spike.apply(y), state
+
+
+@pytest.mark.parametrize(("cell", "option"), [(Noisy, "stochastic"), (Spiking, "surrogate")])
+def test_steps_that_draw_and_surrogate_gradients_pass_with_the_option_for_them(register, cell, option):
+    register(cell)
+    check_cell("mine", **{option: True})
+    with pytest.raises(AssertionError, match="fails"):
+        check_cell("mine")

@@ -26,8 +26,8 @@ from ..settings import one_of
 from . import build
 
 VARIABLE = "CHRONODE_COMPILE"
-_TRACE_SECONDS = 1.0  # the loop of a cell, forward and backward, before the cell is traced
-_LOOP_SECONDS = 4.0  # the loop of all cells of its kind before a kernel is built: about twice a build
+_TRACE_SECONDS = 0.5  # the loop of a cell, forward and backward, before the cell is traced: as long as tracing takes
+_LOOP_SECONDS = 2.0  # the loop of all cells of its kind before a kernel is built: about three times a build
 _WITH_BACKWARD = 3  # forward and backward take this many times as long as the forward pass
 _FUSED = 0.3  # share of the time that is gained where the loop is torch's own, such as that of an LSTM
 

@@ -51,6 +51,8 @@ def lifted(step: fx.GraphModule, states: int, draws: int, batch: int) -> Lifted 
     rows_everywhere = {*inputs[:2], *inputs[2 + states : 2 + states + draws], *shared}
     loop = _needed_by(new)
     behind = {node for node in _needed_by([y]) if node not in loop and node not in rows_everywhere} - set(inputs)
+    # A piece of a split within the loop is taken there: only tensors leave the loop.
+    behind -= {node for node in behind if "getitem" in str(node.target) and node.all_input_nodes[0] not in behind}
     readout = [node for node in nodes if node in behind]
     if not any(operator(node) in _PRODUCTS for node in readout):
         return None

@@ -55,12 +55,32 @@ CHECKS: tuple[Check, ...] = (
 _VARIED_BY_THE_CHECKS = ("dropout", "bidirectional", "batch_first", "missing", "outputs", "memory")
 
 
-def check_cell(name: str, *, agreement: float = 1e-9, leave_out: Collection[str] = (), **settings: Any) -> None:
+_OF_OTHER_DRAWS = (
+    *("purity", "padding_changes_nothing", "pieces_make_the_whole", "step_is_the_sequence", "exported_step"),
+    *("as_many_sequences_as_units", "plain_loop", "stack_of_two", "both_directions", "residual_skips"),
+    *("dropout_masks", "missing_values"),
+)
+_OF_THE_DERIVATIVE = ("gradients_are_right", "training")
+
+
+def check_cell(
+    name: str,
+    *,
+    agreement: float = 1e-9,
+    stochastic: bool = False,
+    surrogate: bool = False,
+    leave_out: Collection[str] = (),
+    **settings: Any,
+) -> None:
     """Runs the shared suite on a registered model.
 
     Args:
         name: Name of the registered model.
         agreement: Tolerance between two float64 computations of the same result (see `Case`).
+        stochastic: Whether a step draws random numbers. Every call then draws the same ones, and checks that compare
+            calls of different shapes, which draw others, are skipped.
+        surrogate: Whether gradients are not the derivatives of the outputs, as those of spikes. Checks that need
+            derivatives are skipped.
         leave_out: Names of checks to skip, if the model cannot pass them for a good reason.
         settings: Settings of the model, `num_layers` and `residual`; the checks vary all other settings of a layer.
 
@@ -77,7 +97,8 @@ def check_cell(name: str, *, agreement: float = 1e-9, leave_out: Collection[str]
     for setting in settings:
         if setting in _VARIED_BY_THE_CHECKS:
             raise ValueError(f"{setting} cannot be set, because the checks vary it.")
-    case = Case(name, settings, agreement)
+    leave_out = {*leave_out, *(_OF_OTHER_DRAWS if stochastic else ()), *(_OF_THE_DERIVATIVE if surrogate else ())}
+    case = Case(name, settings, agreement, stochastic)
     with torch.random.fork_rng(devices=[]):
         case.layer()  # a wrong name or setting is the caller's error, not the model's
     failures = []

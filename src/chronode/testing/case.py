@@ -30,6 +30,7 @@ class Case:
         settings: Settings of the model, and `num_layers` or `residual`.
         agreement: Tolerance between two float64 computations of the same result, relative to the larger of 1 and the
             largest number. Rounding stays far below the default; an adaptive solver needs about 1e-4.
+        stochastic: Whether a step draws random numbers; then every call draws the same ones.
         input_size: D, different from the sizes of all other axes so that mixed-up axes are noticed.
         hidden_size: H.
     """
@@ -37,6 +38,7 @@ class Case:
     name: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     agreement: float = 1e-9
+    stochastic: bool = False
     input_size: int = 2
     hidden_size: int = 4
 
@@ -44,7 +46,7 @@ class Case:
         """Returns a layer in eval mode; with the same settings and seed it has the same weights at every call."""
         torch.manual_seed(seed)
         layer = create(self.name, self.input_size, self.hidden_size, **{**self.settings, **settings})
-        return layer.to(dtype).eval()
+        return _seeded(layer.to(dtype).eval()) if self.stochastic else layer.to(dtype).eval()
 
     def stack(self, **settings: Any) -> Layer:
         """Like `layer`, with two cells unless the settings have a number of layers."""
@@ -74,6 +76,19 @@ class Case:
     def time(self) -> str:
         """Use of dt, as the model is registered with."""
         return find_model(self.name).time
+
+
+def _seeded(layer: Layer) -> Layer:
+    """Lets every call draw the same random numbers."""
+    for name in ("forward", "step"):
+        setattr(layer, name, functools.partial(_call_seeded, type(layer), name, layer))
+    return layer
+
+
+def _call_seeded(kind: type[Layer], name: str, layer: Layer, *arguments: Any, **options: Any) -> Any:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return getattr(kind, name)(layer, *arguments, **options)
 
 
 Check = Callable[[Case], None]
