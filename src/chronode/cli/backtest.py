@@ -85,7 +85,7 @@ def backtest(
     from ..runs import read_source, write_table
     from ..storage import json_text, write_json
     from ..training import ProgressBar
-    from .many import folder_for, this_command
+    from .options import folder_for, this_command
     from .outcome import say, say_note
     from .train import effective
 

@@ -60,7 +60,7 @@ def compare(
     from ..report.many_pages import write_comparison
     from ..search import Comparison, plan
     from ..storage import json_text, write_json
-    from .many import folder_for, this_command
+    from .options import folder_for, this_command
     from .train import effective
 
     if format:

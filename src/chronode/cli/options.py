@@ -1,4 +1,4 @@
-"""Options and arguments that several commands share: data, run folder, plugins, workers.
+"""Options and arguments that several commands share: data, run folder, plugins, workers, output folder.
 
 A file or folder that does not exist is refused here, before torch is imported.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import functools
 import inspect
+import shlex
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,10 +16,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..settings import near, one_of
+from ..storage import check_text
 
 if TYPE_CHECKING:
     from ..search.engine import Engine
-
 
 _OF_FILES = (".csv", ".gz", ".json", ".jsonl", ".npz", ".parquet", ".ts", ".tsv", ".txt", ".zip")
 
@@ -100,3 +102,20 @@ def engine_for(name: str, workers: int, address: str | None, *, fresh: bool = Fa
     if address is not None and name != "ray":
         raise ValueError("--address is the address of a Ray cluster: add --engine ray.")
     return Engine(name, workers, address, fresh=fresh)
+
+
+def folder_for(command: str, source: str, output: Path | None, *more: str) -> Path:
+    """Returns the folder named by the user, or runs/COMMAND-NAME-MORE.
+
+    Example:
+        >>> print(folder_for("sweep", "data/vitals.csv.gz", None, "ltc"))
+        runs/sweep-vitals-ltc
+    """
+    if output is not None:
+        return check_text(output, "--output")
+    return Path("runs") / "-".join([command, Path(source).name.split(".")[0], *more])
+
+
+def this_command() -> str:
+    """Returns the command line of this process, as it can be typed again."""
+    return shlex.join(["chronode", *sys.argv[1:]])

@@ -84,7 +84,7 @@ def sweep(
     """
     from ..runs import with_named_model
     from ..search import source_of_ranges
-    from .many import folder_for
+    from .options import folder_for
     from .outcome import say
     from .train import effective
 
@@ -185,7 +185,7 @@ def _report(search: Search, outcome: Outcome | None, console: Console, as_json: 
     """Prints the best settings, their file, the test result and the report."""
     from ..report.many_pages import write_search
     from ..storage import replacing
-    from .many import this_command
+    from .options import this_command
     from .outcome import say, scores_table
     from .train import as_yaml
 

@@ -250,7 +250,7 @@ def _how_to_resume(folder: Path) -> str:
 
 def _refuse_with_resume(others: dict[str, Any], given: dict[str, Any]) -> None:
     """Rejects options that a resumed run takes from its folder."""
-    from ..runs import MAY_CHANGE
+    from ..training import MAY_CHANGE
 
     may = [f"--{name.replace('_', '-')}" for name in MAY_CHANGE]
     flagged = {f"--{name.replace('_', '-')}": value for name, value in given.items() if name not in MAY_CHANGE}

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ._reading import Reading
     from ._scaling import Scaler
     from ._sequences import Sequences, Series
-    from ._settings import CLIP, GAPS, PARTS, VALIDATION, LikeOptions
+    from ._settings import CLIP, GAPS, PARTS, VALIDATION, LikeOptions, ReadOptions
     from ._shaping import invert_columns, logarithms, shaping
     from ._split import Parts, folds_of, hold_out, split, split_by_time, split_for_training
     from ._table import from_long, from_series_rows, from_wide

@@ -19,7 +19,7 @@ from ..settings import SettingError, named, number, whole
 from ..system import check_device
 from ..training import Event, ProgressBar, Settings, Trained, assemble
 from ._arguments import COMMON, Argument, constructor, with_arguments
-from ._display import Displayed
+from ._files import Displayed
 from ._inputs import OTHER_ORDER, Reader, is_frame, level_of_caller
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from ..judge import is_linear, linear_text
+from ..judge import headline, is_linear, linear_text
 from ..runs import RaceSummary, Run, Summary
 from ..training import labeled
 from ._training_pictures import learning_pictures
@@ -33,7 +33,8 @@ def training_section(run: Run, summary: Summary, start: str | None) -> list[str]
         end = _ENDS.get(summary.stopped, summary.stopped or summary.status)
         alone = f" The model is {linear_text(asdict(summary))}." if linear and summary.start is not None else ""
         pieces += [paragraph(f"{len(rows):,} epochs; {end}.{alone}")]
-        pieces.append(grid(*learning_pictures(rows, summary.metric, summary.best_epoch)))
+        metric = headline({"metric": summary.metric, "test": summary.valid})
+        pieces.append(grid(*learning_pictures(rows, metric, summary.best_epoch)))
     elif linear:
         pieces.append(paragraph(f"The model is {linear_text(asdict(summary))}."))
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,21 +27,22 @@ from ..data import (
     with_calendar,
     with_future,
 )
-from ..judge import SMALL, can_race, selection_metric
+from ..judge import SMALL, MeasuredBaselines, can_race, selection_metric
 from ..settings import SettingError, named, near
 from ..storage import parse, read_json
 from ..training import AUTO, Objective, default_window, find_task, forecast_scaler, tasks, together
 from ._config import Config, DataConfig
-from ._parts import (
+from ._series import (
     by_time,
     channels_of,
     check_second_file,
     divided_series,
     neighbors,
     notes_on_parts,
+    read_source,
+    reading_of,
     second_file,
 )
-from ._source import read_source, reading_of
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ class Prepared:
         divided: Description of the split.
         notes: Changes made to the data.
         refit: Whether training and validation series are trained on together, and so scaled together.
+        measured: Metrics of baselines that were measured on these series.
     """
 
     parts: Parts
@@ -67,6 +69,7 @@ class Prepared:
     divided: str
     notes: tuple[str, ...]
     refit: bool = False
+    measured: dict[Any, MeasuredBaselines] = field(default_factory=dict, compare=False, repr=False)
 
     def as_dict(self) -> dict[str, Any]:
         """Returns plain data for JSON, by which later files are read and checked."""

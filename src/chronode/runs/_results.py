@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
@@ -19,7 +18,6 @@ from ._tables import columns_of, write_table
 
 STRONG_BASELINE = "lstm-dt"
 """Model that `--baseline` trains for comparison."""
-_measured: dict[Any, MeasuredBaselines] = {}  # the baselines of the last data
 
 
 def summary_of(fitted: Trained, prepared: Prepared, status: str) -> dict[str, Any]:
@@ -138,7 +136,7 @@ def _baselines(
     parts, reading = prepared.parts, prepared.reading
     channels = reading.forecast_channels if reading is not None else ()
     objective = prepared.objective.with_settings(config.training.metric, None, parts.train)
-    found = _measured_once(config, prepared, objective, channels, trained.model)
+    found = _measured_once(prepared, objective, channels, trained.model)
     if not strong or config.model.model == STRONG_BASELINE:
         return found
     on_event = on_event or (lambda event: None)
@@ -157,17 +155,15 @@ def _baselines(
 
 
 def _measured_once(
-    config: Config, prepared: Prepared, objective: Objective, channels: tuple[str, ...], model: SequenceModel
+    prepared: Prepared, objective: Objective, channels: tuple[str, ...], model: SequenceModel
 ) -> MeasuredBaselines:
     """Returns the metrics of the baselines; a comparison of models on the same parts computes them once."""
     if model.start is not None:
         return measured_baselines(objective, prepared.parts, channels=channels, model=model)
-    data = json.dumps([asdict(config.data), prepared.as_dict(), config.training.seed], sort_keys=True, default=str)
-    key = (data, objective.metric, objective.metrics)
-    if key not in _measured:
-        _measured.clear()
-        _measured[key] = measured_baselines(objective, prepared.parts, channels=channels)
-    return _measured[key]
+    key = (objective.metric, objective.metrics)
+    if key not in prepared.measured:
+        prepared.measured[key] = measured_baselines(objective, prepared.parts, channels=channels)
+    return prepared.measured[key]
 
 
 def write_predictions(run: Run, config: Config, prepared: Prepared, fitted: Trained) -> Predictions | None:

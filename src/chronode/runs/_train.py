@@ -13,7 +13,19 @@ from ..model import SequenceModel
 from ..nn import models
 from ..settings import error_at, one_of
 from ..storage import parse
-from ..training import Assembly, Epoch, EpochDone, Event, Listener, Note, Objective, Predictions, TrainingStopped
+from ..training import (
+    MAY_CHANGE,
+    Assembly,
+    Epoch,
+    EpochDone,
+    Event,
+    Listener,
+    Note,
+    Objective,
+    Predictions,
+    Trained,
+    TrainingStopped,
+)
 from ._again import check_same_file, check_unchanged, prepare_again
 from ._choose import assemble_run, choose
 from ._config import Config
@@ -23,9 +35,6 @@ from ._loggers import check_loggers, logging_to
 from ._prepare import DataFacts, Prepared, prepare
 from ._ranks import followed, leading
 from ._results import finished_summary, keep_model, summary_of, write_predictions
-
-MAY_CHANGE = ("epochs", "steps", "early_stop", "threads")
-"""Training settings that a resumed run may change."""
 
 Draw = Callable[[Run, Prepared, SequenceModel, Objective, Predictions | None], object]
 """Function that draws the report of a run."""
@@ -115,7 +124,7 @@ def resume_run(
 
     Args:
         folder: The run folder.
-        changes: New values for MAY_CHANGE, such as {"epochs": 40}.
+        changes: New values for `chronode.training.MAY_CHANGE`, such as {"epochs": 40}.
         source: New location of the data file, if it was moved.
         on_event: Called during training.
         draw: As for `train_run`; also called for a finished run without a report, whose process was killed while it
@@ -199,37 +208,15 @@ def _train_into(
     loggers: Sequence[str],
 ) -> Outcome:
     """Trains or resumes, and writes the results."""
-
-    def listen(event: Event) -> None:
-        if isinstance(event, EpochDone):
-            row = event.epoch.as_row()
-            run.append_metrics(row)
-            for logger in opened:
-                logger.log(event.epoch.number, {name: value for name, value in row.items() if name != "epoch"})
-        if on_event is not None:
-            on_event(event)
-
-    with run.lock(), logging_to(loggers, run) as opened:
-        run.save_json("data.json", prepared.as_dict())
-        saved = run.store.latest()
-        # The process may have been killed between a checkpoint and its line.
-        run.replace_metrics(map(Epoch.as_row, parse(list[Epoch], saved[1].get("history"), "history") if saved else []))
-        for note in run.store.notes:
-            listen(Note(note))
+    with run.lock():
         try:
-            with leading(run.path, config.training.devices):
-                fitted = assembly.fit(on_event=listen, store=run.store, resume=True)
+            fitted = fit_in(run, prepared, assembly, on_event=on_event, loggers=loggers)
         except TrainingStopped as error:
             if error.fitted is not None:
-                fitted = replace(error.fitted, reading=prepared.reading)
-                summary = summary_of(fitted, prepared, "failed")
-                keep_model(run, fitted)
-                run.finish({**summary, "fault": str(error)})
+                run.finish({**summary_of(error.fitted, prepared, "failed"), "fault": str(error)})
                 if draw is not None:
-                    draw(run, prepared, fitted.model, fitted.objective, None)
+                    draw(run, prepared, error.fitted.model, error.fitted.objective, None)
             raise
-        fitted = replace(fitted, reading=prepared.reading)
-        keep_model(run, fitted)
         predictions = None
         if fitted.stopped == "interrupted":
             summary = summary_of(fitted, prepared, "interrupted")
@@ -240,6 +227,56 @@ def _train_into(
         if draw is not None:
             draw(run, prepared, fitted.model, fitted.objective, predictions)
     return Outcome(run, summary["status"], summary)
+
+
+def fit_in(
+    run: Run,
+    prepared: Prepared,
+    assembly: Assembly,
+    *,
+    on_event: Listener | None = None,
+    loggers: Sequence[str] = (),
+) -> Trained:
+    """Trains in a run folder, or resumes there, and stores the model without testing it.
+
+    Args:
+        run: The run folder.
+        prepared: Its series.
+        assembly: Its training.
+        on_event: Called during training.
+        loggers: As for `train_run`.
+
+    Raises:
+        TrainingStopped: As for `train_run`; the best weights, `error.fitted`, are in the folder.
+    """
+
+    def listen(event: Event) -> None:
+        if isinstance(event, EpochDone):
+            row = event.epoch.as_row()
+            run.append_metrics(row)
+            for logger in opened:
+                logger.log(event.epoch.number, {name: value for name, value in row.items() if name != "epoch"})
+        if on_event is not None:
+            on_event(event)
+
+    with logging_to(loggers, run) as opened:
+        run.save_json("data.json", prepared.as_dict())
+        saved = run.store.latest()
+        # The process may have been killed between a checkpoint and its line.
+        run.replace_metrics(map(Epoch.as_row, parse(list[Epoch], saved[1].get("history"), "history") if saved else []))
+        for note in run.store.notes:
+            listen(Note(note))
+        try:
+            with leading(run.path, assembly.settings.devices):
+                fitted = assembly.fit(on_event=listen, store=run.store, resume=True)
+        except TrainingStopped as error:
+            if error.fitted is not None:
+                error.fitted = replace(error.fitted, reading=prepared.reading)
+                keep_model(run, error.fitted)
+            raise
+        fitted = replace(fitted, reading=prepared.reading)
+        keep_model(run, fitted)
+    return fitted
 
 
 def _draw_again(run: Run, draw: Draw, on_event: Listener | None) -> None:

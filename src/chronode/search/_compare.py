@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from ..runs import (
     write_folder,
 )
 from ..settings import SettingError, named
+from ..storage import fingerprint
 from ..system import load_plugin, plugins
 from ..training import Event, Listener, TrainingStopped, paced
 from ._scores import RunResult
@@ -86,8 +86,7 @@ def plan(config: Config, models: Sequence[str], seeds: int, folder: str | Path) 
     for seed in range(first, first + seeds):
         for name in names:
             asked = _for_model(config, name, seed)
-            text = json.dumps(identity(asked, file), sort_keys=True)
-            hashed = hashlib.sha256(text.encode()).hexdigest()[:10]
+            hashed = fingerprint(identity(asked, file))[:10]
             runs.append(PlannedRun(name, seed, asked, Path(folder) / f"{name}-seed{seed}-{hashed}"))
     return runs
 

@@ -175,6 +175,7 @@ def applied(config: Config, values: Mapping[str, Any]) -> Config:
         >>> config.model.hidden_size, config.training.learning_rate, config.model.settings
         (8, 0.1, {'dropout': 0.2})
     """
+    values = {setting_named(setting_named(name, ModelConfig), Settings): value for name, value in values.items()}
     training = {field.name for field in fields(Settings)}
     own = {field.name for field in fields(ModelConfig)}
     settings = {name: value for name, value in values.items() if name not in training | own}

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         check_new,
         check_new_folder,
         check_text,
+        fingerprint,
         hash_of,
         naming_errors,
         replacing,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import hashlib
+import json
 import os
 import re
 import tempfile
@@ -178,6 +179,16 @@ def naming_errors(path: Path) -> Iterator[None]:
         if error.errno is not None and error.filename is None:
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise
+
+
+def fingerprint(content: Any) -> str:
+    """Returns a hash of plain data, such as a configuration, whatever the order of its names.
+
+    Example:
+        >>> fingerprint({"epochs": 2, "seed": 0}) == fingerprint({"seed": 0, "epochs": 2})
+        True
+    """
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def hash_of(path: str | Path, kind: str = "sha256") -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ._objective import Objective, class_counts
     from ._predict import Predictions, by_target, evaluate, evaluate_targets, predict
     from ._progress import ProgressBar
-    from ._settings import AUTO, STARTS, Settings, seconds_of
+    from ._settings import AUTO, MAY_CHANGE, STARTS, Settings, seconds_of
     from ._start import fit_named
     from ._task import LOSSES, METRICS, PROTOCOLS, Sizes, Task, add_task, find_task, tasks
     from ._trained import Record, Trained

@@ -15,11 +15,10 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from ..data import UNKNOWN, Batch, Sequences
 from ..model import SequenceModel
 from ..model.start import raw_outputs
-from ._events import BatchDone, Epoch, EpochDone, Event, Hooks, Interrupted
+from ._events import BatchDone, Epoch, EpochDone, Event, Hooks, Interrupted, restore_optimizer, state_of
 from ._loaders import TrainingBatches, batch_seed, pieces
 from ._objective import Loss, Objective
 from ._predict import evaluate
-from ._saved import restore_optimizer, state_of
 from ._schedule import LOOK_EVERY, Schedule, chance_of, exploded, explosion, last_progress, not_finite
 from ._settings import Settings
 

@@ -19,17 +19,15 @@ from ..model import ModelSpec, SequenceModel
 from ..settings import named
 from ..storage import parse
 from ..system import device_for, flushed, patient, threads
-from ._events import Hooks, Interrupted, Note, SavedFacts, TrainingStopped
+from ._events import Hooks, Interrupted, Note, SavedFacts, TrainingStopped, restore, under
 from ._loaders import Place, TrainingBatches
 from ._loop import Training
 from ._objective import Objective
-from ._saved import restore, under
 from ._schedule import make_optimizer, out_of_memory
-from ._settings import Settings
+from ._settings import MAY_CHANGE, Settings
 from ._trained import Record, Trained
 
 # Settings that a resumed run may change: they affect when or where it trains, not the result up to that point.
-_MAY_CHANGE = ("epochs", "steps", "early_stop", "threads", "accelerator", "devices", "strategy")
 # A rule of thumb: with fewer multiplications per batch, a second thread mostly waits.
 _SMALL_WORK = 5e7
 _NO_MEMORY = ("out of memory", "not enough memory", "can't allocate memory", "cannot allocate memory")
@@ -150,7 +148,7 @@ def _compiled_before(facts: dict[str, Any]) -> bool:
 
 def _about(network: SequenceModel, settings: Settings, train: Sequences) -> dict[str, Any]:
     """Returns everything that must be unchanged when a run resumes."""
-    about: dict[str, Any] = {name: value for name, value in settings.as_dict().items() if name not in _MAY_CHANGE}
+    about: dict[str, Any] = {name: value for name, value in settings.as_dict().items() if name not in MAY_CHANGE}
     about |= {f"model {k}": v for k, v in (network.spec.as_dict() if network.spec else {}).items()}
     about |= {"training series": len(train), "training steps": int(train.lengths.sum())}
     return json.loads(json.dumps(about, default=str))  # tuples become lists, as in a saved run

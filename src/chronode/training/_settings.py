@@ -12,6 +12,8 @@ from ..storage import parse
 
 STARTS = ("none", "linear", "summaries", "stacked")
 """Models that a network can start from."""
+MAY_CHANGE = ("epochs", "steps", "early_stop", "threads", "accelerator", "devices", "strategy")
+"""Training settings that a resumed run may change."""
 AUTO = "auto"
 """Stands for an automatic choice in place of the name of a model."""
 

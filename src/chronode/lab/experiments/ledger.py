@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -12,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ...storage import naming_errors, parse_json, read_json_lines, replacing
+from ...storage import fingerprint, naming_errors, parse_json, read_json_lines, replacing
 
 
 @dataclass(frozen=True)
@@ -78,8 +77,7 @@ def run_hash(model: str, task: str, protocol: str, seed: int, config: Mapping[st
         ...     "mmrnn", "bitstream", "clean", 0, {"batch_size": 8, "epochs": 2})
         True
     """
-    entry = json.dumps([model, task, protocol, seed, config], sort_keys=True)
-    return hashlib.sha256(entry.encode()).hexdigest()[:16]
+    return fingerprint([model, task, protocol, seed, config])
 
 
 class Ledger:

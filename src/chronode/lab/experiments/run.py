@@ -8,6 +8,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from ...data import Parts, Sequences
-from ...runs import Store, environment
+from ...runs import Config, Run, assemble_run, environment, fit_in, prepare
+from ...search import applied
 from ...storage import parse_json, replacing
-from ...training import Assembly, Diverged, EpochDone, Event, assemble, evaluate, gather
+from ...training import Assembly, Diverged, EpochDone, Event, evaluate, gather
 from ..datasets._download import notes
 from ..tasks import find_task
 from .ledger import Entry, run_hash
@@ -50,13 +52,13 @@ def make_run(
         scores = run_summary(cell.model, parts, objective(), seed)
         took = {"epochs": 1, "steps": 0, "seconds": scores.seconds, "parameters": scores.parameters}
         return _entry(cell, seed, parts, scores.metrics, took, [])
-    settings = training_of(cell.config, seed)
-    network = {"start": "none", **cell.config["model"]}
-    start = network.pop("start")
-    assembly = assemble(cell.task, cell.model, settings, network=network, start=start, **given)
+    asked = {"data": {"source": cell.task, **given}, "model": {"model": cell.model, "start": "none"}}
+    config = applied(replace(Config.from_dict(asked), training=training_of(cell.config, seed)), cell.config["model"])
+    prepared = prepare(config)
+    assembly = assemble_run(config, prepared)
     key = run_hash(cell.model, cell.task, cell.protocol, seed, cell.config)
-    store = None if folder is None else Store(folder / key)
-    watch = _BestTest(assembly, None if folder is None else folder / key) if cell.best_test else None
+    run = None if folder is None else _run_in(folder / key, config)
+    watch = _BestTest(assembly, None if run is None else run.path) if cell.best_test else None
     ended: list[str] = []
 
     def listen(event: Event) -> None:
@@ -66,11 +68,15 @@ def make_run(
             on_event(event)
 
     try:
-        fitted = assembly.fit(on_event=listen, store=store, resume=store is not None)
+        if run is None:
+            fitted = assembly.fit(on_event=listen)
+        else:
+            with run.lock():
+                fitted = fit_in(run, prepared, assembly, on_event=listen)
     except Diverged as error:  # also a result: the best epoch so far counts
         assert error.fitted is not None
         fitted = error.fitted
-        ended = [f"{cell.model} with learning_rate={settings.learning_rate:g}, seed {seed}: {error}"]
+        ended = [f"{cell.model} with learning_rate={config.training.learning_rate:g}, seed {seed}: {error}"]
     if fitted.stopped == "interrupted":
         raise KeyboardInterrupt
     metrics = {"test": fitted.evaluate(assembly.parts.test)}
@@ -81,6 +87,11 @@ def make_run(
     took = {"epochs": len(fitted.history), "steps": fitted.record.steps, "seconds": fitted.record.cpu_seconds}
     took["parameters"] = sum(p.numel() for p in fitted.model.parameters())
     return _entry(cell, seed, assembly.parts, metrics, took, ended)
+
+
+def _run_in(folder: Path, config: Config) -> Run:
+    """Returns the run in a folder, which is created unless an attempt is there to resume."""
+    return Run.open(folder) if (folder / "run.json").is_file() else Run.create(folder, config.as_dict())
 
 
 class _BestTest:
