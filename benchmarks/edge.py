@@ -26,7 +26,7 @@ from chronode.export import Exported
 from chronode.export._c import CRunner, write_c
 from chronode.export._deployment import Graph, Series
 from chronode.export._onnx import OnnxRunner, write_onnx
-from chronode.export._reference import irregular, predictions
+from chronode.export._verify import irregular, predictions
 from chronode.runs import Config, Trained, load, train_run
 
 PAGE = Path(__file__).parents[1] / "docs" / "edge.md"

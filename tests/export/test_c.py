@@ -15,7 +15,7 @@ from chronode.export._c import CModel, CRunner
 from chronode.export._c_constants import rounded
 from chronode.export._c_texts import functions, texts
 from chronode.export._deployment import Graph
-from chronode.export._reference import irregular, predictions
+from chronode.export._verify import irregular, predictions
 
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
 pytestmark = pytest.mark.skipif(not COMPILERS or not shutil.which("make"), reason="needs a C compiler and make")

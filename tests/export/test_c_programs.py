@@ -15,7 +15,7 @@ from chronode.data._shaping import Shape
 from chronode.export import export
 from chronode.export._c import CModel, CRunner
 from chronode.export._deployment import Graph
-from chronode.export._reference import irregular, predictions
+from chronode.export._verify import irregular, predictions
 
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
 pytestmark = pytest.mark.skipif("gcc" not in COMPILERS, reason="needs gcc")

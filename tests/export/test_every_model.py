@@ -11,7 +11,7 @@ from chronode.export._c import CModel, CRunner
 from chronode.export._deployment import Graph
 from chronode.export._onnx import OnnxRunner, write_onnx
 from chronode.export._pt2 import Pt2Runner, write_pt2
-from chronode.export._reference import irregular, predictions
+from chronode.export._verify import irregular, predictions
 from chronode.kernels import backend
 
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-pedantic"]

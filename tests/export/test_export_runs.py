@@ -10,7 +10,7 @@ from commands import QUICK, chronode, write_vitals
 import chronode as package
 from chronode.export import export
 from chronode.export._deployment import Series
-from chronode.export._reference import irregular, predictions
+from chronode.export._verify import irregular, predictions
 from chronode.runs import load
 from chronode.settings import SettingError
 

@@ -19,7 +19,7 @@ from chronode.export import export
 from chronode.export._c import CModel, write_c
 from chronode.export._c_constants import Constants, decisive_parameters
 from chronode.export._deployment import Graph
-from chronode.export._reference import irregular, predictions
+from chronode.export._verify import irregular, predictions
 from chronode.runs import load
 
 needs_compiler = pytest.mark.skipif(not shutil.which("gcc") or not shutil.which("make"), reason="needs gcc and make")

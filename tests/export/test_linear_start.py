@@ -9,7 +9,7 @@ from export_cases import CLASSES, SCALER, built, started
 
 from chronode.data import Scaler
 from chronode.export import export
-from chronode.export._reference import irregular, predictions, tolerances
+from chronode.export._verify import irregular, predictions, tolerances
 
 needs_compiler = pytest.mark.skipif(not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="needs a C compiler")
 FORMATS = [pytest.param("c", marks=needs_compiler), "onnx", "pt2"]

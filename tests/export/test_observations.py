@@ -21,7 +21,7 @@ from chronode.export._c import CRunner, write_c
 from chronode.export._deployment import Graph
 from chronode.export._onnx import OnnxRunner, write_onnx
 from chronode.export._pt2 import Pt2Runner, write_pt2
-from chronode.export._reference import irregular, predictions
+from chronode.export._verify import irregular, predictions
 from chronode.runs import load
 
 needs_compiler = pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")

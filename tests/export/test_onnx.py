@@ -12,7 +12,7 @@ from export_cases import CLASSES, SCALER, built, deployed
 import chronode
 from chronode.export._deployment import Graph
 from chronode.export._onnx import OnnxRunner, sequence_model, step_model, write_onnx
-from chronode.export._reference import irregular, predictions
+from chronode.export._verify import irregular, predictions
 
 
 @pytest.fixture(scope="module")

@@ -133,7 +133,7 @@ def test_packages_that_do_not_exist_or_do_not_fit_are_refused(model, tmp_path):
 
 
 def test_a_package_gives_the_predictions_of_the_model(model, tmp_path):
-    from chronode.export._reference import irregular, predictions
+    from chronode.export._verify import irregular, predictions
 
     done = export(model, tmp_path, package="zephyr")
     series = irregular(done.graph.deployment, 2, 20)

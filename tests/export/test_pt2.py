@@ -11,7 +11,7 @@ from export_cases import CLASSES, SCALER, deployed
 
 from chronode.export._deployment import Graph
 from chronode.export._pt2 import FACTS, FILE, Pt2Runner, write_pt2
-from chronode.export._reference import irregular, predictions
+from chronode.export._verify import irregular, predictions
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from chronode.export._c import CRunner, write_c
 from chronode.export._deployment import Deployment, Graph, exportable
 from chronode.export._onnx import OnnxRunner, write_onnx
 from chronode.export._pt2 import Pt2Runner, write_pt2
-from chronode.export._reference import irregular, predictions, tolerances
+from chronode.export._verify import irregular, predictions, tolerances
 
 WINDOW, CHANNELS = 7, ("load", "price")
 OUTPUTS = ("price+1", "price+2", "price+3")

@@ -98,8 +98,7 @@ def not_numeric(name: str, column: Column) -> str:
             pass
     return (
         f"column {name!r} is not numeric: row {row:,} has {text[:60]!r}. {cure} leave it out with "
-        f"{named('ignore', name)}, or "
-        f"use {named('categorical', 'codes')} or {named('categorical', 'onehot')}."
+        f"{named('ignore', name)}, or use {named('categorical', 'codes')} or {named('categorical', 'onehot')}."
     )
 
 

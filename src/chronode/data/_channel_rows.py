@@ -104,24 +104,12 @@ def from_channel_rows(
         columns_ = one_per_series(columns_, more_names, rows, ids, used)
         constant, names = columns_ if constant is None else np.hstack([constant, columns_]), (*names, *more_names)
     sorting = [note for note in plan.notes if "went back" in note]
+    targets = target if isinstance(target, Mapping) else goals
     settings = {"kind": kind, "per_step": per_step, "classes": classes, "dtype": type_}
-    return assembled(
-        cells,
-        plan,
-        ids,
-        targets=target if isinstance(target, Mapping) else goals,
-        settings=settings,
-        group=group,
-        notes=[*moments.notes, *sorting, *notes, *merged, *remarks, *coded],
-        base_values=values,
-        base_times=times,
-        channels=channels,
-        clock=clock,
-        categories=used,
-        static=constant,
-        static_names=names,
-        rows=len(which),
-    )
+    fields = {"base_values": values, "base_times": times, "clock": clock, "channels": channels, "categories": used}
+    fields |= {"static": constant, "static_names": names, "rows": len(which)}
+    notes = [*moments.notes, *sorting, *notes, *merged, *remarks, *coded]
+    return assembled(cells, plan, ids, targets, settings, group, notes, fields)
 
 
 def _readings(column: Column, name: str, dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -166,8 +154,7 @@ def _grid(
     if duplicates not in ("merge", "error"):
         raise SettingError(
             f"{named('duplicates', duplicates)} must be 'merge' or 'error' for single readings; {DUPLICATES[2]!r} is "
-            "not "
-            "possible.",
+            "not possible.",
             argument="duplicates",
         )
     rows, steps, width = len(which), int(plan.lengths.sum()), len(channels)

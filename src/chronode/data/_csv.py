@@ -5,7 +5,7 @@ from __future__ import annotations
 import lzma
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from ._cells import (
 )
 from ._columns import arrow
 from ._csv_dialect import Dialect, aligned, fallback_encoding, find_dialect
-from ._opening import opened
+from ._opening import first_line, opened
 
 MISSING = ("", "?", "NA", "N/A", "#N/A", "NaN", "nan", "NAN", "-NaN", "-nan", "NULL", "null", "None", "none", "<NA>")
 _HEAD = 1 << 18
@@ -68,8 +68,7 @@ def read_csv(
     if names is None and not dialect.named:
         raise SettingError(
             f"{path}: the first line holds numbers, not column names: add them, or pass {named('names', ...)}; if "
-            "every row is a "
-            f"series (as in the UCR archive), use {named('row_per_series', True)}.",
+            f"every row is a series (as in the UCR archive), use {named('row_per_series', True)}.",
             argument="names",
         )
     if names is not None and len(names) != len(dialect.header):
@@ -93,24 +92,16 @@ def read_csv(
     return arrow().table(columns, names=header), (*file.dialect.notes, *notes)
 
 
+@dataclass
 class _CsvFile:
     """Text table that Arrow reads repeatedly until the column types are known."""
 
-    def __init__(
-        self,
-        path: Path,
-        dialect: Dialect,
-        names: Sequence[str] | None,
-        markers: Sequence[str],
-        text: Collection[str],
-        encoding_given: bool,
-    ):
-        self.path = path
-        self.dialect = dialect
-        self.names = names
-        self.markers = list(markers)
-        self.text = text
-        self.encoding_given = encoding_given
+    path: Path
+    dialect: Dialect
+    names: Sequence[str] | None
+    markers: list[str]
+    text: Collection[str]
+    encoding_given: bool
 
     def read(self, decimal: str) -> Any:
         """Returns the table; columns with cells of mixed types are text."""
@@ -131,7 +122,9 @@ class _CsvFile:
                 with self._open() as file:
                     table = pyarrow.csv.read_csv(file, **options)
                 pa.default_memory_pool().release_unused()
-                return _stripped(table)
+                # Some files have whitespace after commas, and columns without a name.
+                stripped = [trimmed(column) if is_text(column) else column for column in table.columns]
+                return pa.table(stripped, names=filled_names(table.column_names))
             except (pa.ArrowException, UnicodeError, EOFError, OSError, lzma.LZMAError) as error:
                 column = re.search(r"In CSV column #(\d+)", str(error))
                 name = columns[int(column[1])] if column and int(column[1]) < len(columns) else None
@@ -215,7 +208,7 @@ class _CsvFile:
         """Describes the error, with the row if a slow second read finds it."""
         import pyarrow.csv
 
-        text = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        text = first_line(error)
         if "Empty CSV" in text:
             return f"{self.path}: the table has no rows."
         if "Expected" in text:
@@ -228,11 +221,8 @@ class _CsvFile:
                 if match:
                     has_names = options["read_options"].column_names == []
                     row = int(match[1]) - (options["read_options"].skip_rows + has_names)
-                    cure = (
-                        f" If it is a comment, pass {named('comment', '#')}."
-                        if match[4].lstrip().startswith("#")
-                        else ""
-                    )
+                    is_comment = match[4].lstrip().startswith("#")
+                    cure = f" If it is a comment, pass {named('comment', '#')}." if is_comment else ""
                     cells = f"has {match[3]} cells instead of {match[2]}"
                     return f"{self.path}: row {row:,} {cells}: {match[4][:60]!r}.{cure}"
         return f"{self.path}: this is not a text table: {text}."
@@ -260,12 +250,6 @@ def dialect_of(
         return find_dialect(head, encoding=encoding, delimiter=delimiter, comment=comment)
     except ValueError as error:
         raise error_at(path, error) from error
-
-
-def _stripped(table: Any) -> Any:
-    """Strips the whitespace that some files have after commas; unnamed columns get a name."""
-    columns = [trimmed(column) if is_text(column) else column for column in table.columns]
-    return arrow().table(columns, names=filled_names(table.column_names))
 
 
 def filled_names(header: Iterable[Any]) -> list[str]:

@@ -55,8 +55,8 @@ def find_dialect(
     r"""Detects the dialect of a file that begins with `head`, except for the parts that are given.
 
     Example:
-        >>> found = find_dialect(b'# station 7\n"Temp, C";x\n1,5;2\n')
-        >>> found.delimiter, found.comment, found.header
+        >>> dialect = find_dialect(b'# station 7\n"Temp, C";x\n1,5;2\n')
+        >>> dialect.delimiter, dialect.comment, dialect.header
         (';', '#', ('Temp, C', 'x'))
     """
     used, notes = find_encoding(head) if encoding is None else (encoding, ())
@@ -65,7 +65,7 @@ def find_dialect(
     first = next((line for line in lines if line.strip()), "")
     if comment is None:
         comment = "#" if first.lstrip().startswith("#") else ""
-    body = [line for line in lines if line.strip() and not _is_comment(line, comment)]
+    body = [line for line in lines if line.strip() and not (comment and line.lstrip().startswith(comment))]
     if delimiter is None and not comment and (above := _lines_above_the_table(body)):
         shown = body[0].strip()[:40]
         notes = (*notes, f"skipped {counted(above, 'line')} above the table ({shown!r}).")
@@ -81,7 +81,9 @@ def find_dialect(
     names = _cells([before.lstrip().removeprefix(comment).strip(" ")], delimiter) if before and comment else ()
     if not named and len(names) == len(header) > 0 and not all(is_number(name) for name in names):
         header, named, skip = names, True, skip - 1
-    short = named and _first_name_is_missing(header, body, delimiter)
+    rows = _rows(body[1:], delimiter)
+    # R does not name its row names: every row has one cell more than there are names.
+    short = named and len(rows) > 0 and all(len(row) == len(header) + 1 for row in rows)
     header = ("", *header) if short else header
     return Dialect(used, delimiter, comment, skip, header, named, short or bool(comment), spaces, notes)
 
@@ -155,10 +157,6 @@ def _decoded(head: bytes, encoding: str) -> str:
         ) from None
 
 
-def _is_comment(line: str, comment: str) -> bool:
-    return bool(comment) and line.lstrip().startswith(comment)
-
-
 def _delimiter(lines: Sequence[str]) -> str:
     """Returns the separator that splits all lines alike, into cells that look like numbers, dates or nothing."""
     scores = {delimiter: _score(lines, delimiter) for delimiter in _DELIMITERS}
@@ -178,12 +176,6 @@ def _score(lines: Sequence[str], delimiter: str) -> tuple[float, float, int]:
     alike = max(sum(len(row) == size for row in rows[1:]) for size in (width, width + 1)) / max(len(rows) - 1, 1)
     typed = sum(_TYPED.fullmatch(cell) is not None for cell in data) / max(len(data), 1)
     return alike, typed, width
-
-
-def _first_name_is_missing(header: Sequence[str], lines: Sequence[str], delimiter: str) -> bool:
-    """Returns whether every row has one cell more than there are names, because R does not name its row names."""
-    rows = _rows(lines[1:], delimiter)
-    return len(rows) > 0 and all(len(row) == len(header) + 1 for row in rows)
 
 
 def _cells(lines: Sequence[str], delimiter: str) -> tuple[str, ...]:

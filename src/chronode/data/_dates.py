@@ -37,18 +37,8 @@ _EPOCH_FROM, _EPOCH_TO = 631_152_000, 4_102_444_800
 _DIGITS = {6: "%Y%m", 8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
 _YEARS = 1000, 2999
 _MONTHS = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
 ]
 _DAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 _WORDS = (([month[:3] for month in _MONTHS], "%b"), (_MONTHS, "%B"), ([day[:3] for day in _DAYS], "%a"), (_DAYS, "%A"))
@@ -345,9 +335,8 @@ def _not_understood(name: str, column: Column, parse: Callable[[Column], Any]) -
         return f"{name}: the time of row {row:,} is not a number: {text!r}. Correct or remove the row."
     row, text = first_text(column, parse)
     return (
-        f"{name}: the time of row {row:,} cannot be read: {text!r}. Times may be numbers, ISO 8601 dates "
-        f"(2024-01-31 12:00:00, with or without a zone), or in a format given by {named('time_format')} (such as "
-        "%d/%m/%Y %H:%M)."
+        f"{name}: the time of row {row:,} cannot be read: {text!r}. Times may be numbers, ISO 8601 dates (2024-01-31 "
+        f"12:00:00, with or without a zone), or in a format given by {named('time_format')} (such as %d/%m/%Y %H:%M)."
     )
 
 

@@ -257,8 +257,16 @@ def _transposed(records: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
 # ---- files that are not tables -----------------------------------------------------------------------------
 
 
+class _SeriesReader(Reader):
+    """Base of the readers of files without columns."""
+
+    def columns(self, path: Path, options: Options) -> None:
+        """Returns None: there are no columns."""
+        return
+
+
 @register_reader
-class Ts(Reader):
+class Ts(_SeriesReader):
     """Files of the UEA, UCR and TSER archives."""
 
     suffixes = (".ts",)
@@ -274,17 +282,9 @@ class Ts(Reader):
             raise ValueError(f"a .ts file has no columns to select; omit {listed(wrong)}.")
         return read_ts(path, **given)
 
-    def columns(self, path: Path, options: Options) -> None:
-        """Returns None: there are no columns."""
-        return
 
-
-class _Arrays(Reader):
+class _Arrays(_SeriesReader):
     """Files of arrays."""
-
-    def columns(self, path: Path, options: Options) -> None:
-        """Returns None: there are no columns."""
-        return
 
     def _series(self, arrays: dict[str, Any], options: Options, content: str) -> Sequences:
         """Returns the series of arrays by their role; options for the format of tables are ignored."""

@@ -121,8 +121,7 @@ def calendar_periods(s: Sequences) -> tuple[str, ...]:
         raise SettingError(
             f"{named('calendar')} needs dates, but the times are "
             f"{'missing' if s.base_times is None else s.clock.unit_text()}: pass a column of dates, "
-            f"{named('time', ...)}, or omit "
-            "calendar.",
+            f"{named('time', ...)}, or omit calendar.",
             argument="calendar",
         )
     used = s.times

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -147,8 +147,8 @@ class Reading:
         Raises:
             ValueError: The file has other columns or units; the message lists the differences.
         """
-        with _opened(source) as data:
-            wanted: dict[str, Any] = {"target": _one(self.target)} if labeled and self.target else {}
+        with nullcontext(source) if is_frame(source) else as_file(Path(source)) as data:
+            wanted: dict[str, Any] = {"target": list(self.target)} if labeled and self.target else {}
             origin = "the frame" if is_frame(data) else str(data)
             unused, ignored = self._check_columns(data, origin, self.target if labeled else ())
             if "channel" in self.options or "row_per_series" in self.options:  # they have no list of columns
@@ -282,14 +282,6 @@ class Reading:
             if abs(middle - mean) > _MOST_DEVIATIONS * std:
                 lines.append(f"{name}: about {middle:.3g} here, {mean:.3g} ± {std:.3g} in training (another unit?)")
         return lines
-
-
-def _opened(source: Any) -> AbstractContextManager[Any]:
-    return nullcontext(source) if is_frame(source) else as_file(Path(source))
-
-
-def _one(names: Sequence[str]) -> str | list[str]:
-    return names[0] if len(names) == 1 else list(names)
 
 
 def _times(clock: Clock) -> tuple[str, str]:

@@ -252,8 +252,7 @@ class Scaler:
         source = target.given
         if self.target_shapes:
             source = np.stack(
-                [shape.clip(column) for shape, column in zip(self.target_shapes, source.T, strict=True)],
-                axis=1,
+                [shape.clip(column) for shape, column in zip(self.target_shapes, source.T, strict=True)], axis=1
             )
         values = self.scale_target(target.values)
         wrong = np.argwhere(~np.isfinite(values) & np.isfinite(target.values))

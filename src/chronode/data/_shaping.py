@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,22 +73,22 @@ class Shape:
 
 def logarithms(values: Tensor, shapes: Sequence[Shape]) -> Tensor:
     """Returns tensors `(..., D)` with the logarithms that `Shape.apply` takes of arrays, column by column."""
-    if all(shape.offset is None for shape in shapes):
-        return values
-    logs = torch.tensor([shape.offset is not None for shape in shapes], device=values.device)
-    offsets = values.new_tensor([shape.offset or 0.0 for shape in shapes])
     # A missing value may be any number, which is not read.
-    return torch.where(logs, (values + offsets).clamp(min=1e-30).log(), values)
+    return _where_logarithmic(values, shapes, lambda offsets: (values + offsets).clamp(min=1e-30).log())
 
 
 def invert_columns(values: Tensor, shapes: Sequence[Shape]) -> Tensor:
     """Returns tensors `(..., K)` in their own units, as `Shape.invert` does with arrays, column by column."""
+    return _where_logarithmic(
+        values, shapes, lambda offsets: (values.clamp(max=_LARGEST_LOG).exp() - offsets).clamp(min=0)
+    )
+
+
+def _where_logarithmic(values: Tensor, shapes: Sequence[Shape], changed: Callable[[Tensor], Tensor]) -> Tensor:
     if all(shape.offset is None for shape in shapes):
         return values
     logs = torch.tensor([shape.offset is not None for shape in shapes], device=values.device)
-    offsets = values.new_tensor([shape.offset or 0.0 for shape in shapes])
-    inverted = (values.clamp(max=_LARGEST_LOG).exp() - offsets).clamp(min=0)
-    return torch.where(logs, inverted, values)
+    return torch.where(logs, changed(values.new_tensor([shape.offset or 0.0 for shape in shapes])), values)
 
 
 def bounds(column: NDArray[Any]) -> tuple[float, float] | None:

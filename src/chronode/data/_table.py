@@ -111,24 +111,13 @@ def from_long(
     values, channels, used, notes = column_values(cells, inputs, plan, type_, categorical, categories, fixed)
     values, channels, constant, names = split_static(values, channels, plan, ids, fixed, used)
     values, channels, remarks = look_at_channels(values, channels, empty)
+    targets = target if isinstance(target, Mapping) else goals
     settings = {"kind": kind, "per_step": per_step, "classes": classes, "dtype": type_}
-    return assembled(
-        cells,
-        plan,
-        ids,
-        targets=target if isinstance(target, Mapping) else goals,
-        settings=settings,
-        group=group,
-        notes=[*plan.notes, *dropped, *notes, *remarks],
-        base_values=values,
-        base_times=times,
-        channels=channels,
-        clock=clock,
-        categories=used,
-        static=constant,
-        static_names=names,
-        rows=rows,
-    ).with_notes(*_hint(plan.lengths, inputs, one_by_one=id is None and time is None))
+    fields = {"base_values": values, "base_times": times, "clock": clock, "channels": channels, "categories": used}
+    fields |= {"static": constant, "static_names": names, "rows": rows}
+    notes = [*plan.notes, *dropped, *notes, *remarks]
+    s = assembled(cells, plan, ids, targets, settings, group, notes, fields)
+    return s.with_notes(*_hint(plan.lengths, inputs, one_by_one=id is None and time is None))
 
 
 def from_wide(table: Any, *, time: str | None = None, **options: Any) -> Sequences:
@@ -245,16 +234,13 @@ def assembled(
     cells: Mapping[str, Column],
     plan: StepRows,
     ids: NDArray[Any],
-    *,
     targets: Sequence[str] | Mapping[Any, Any],
     settings: Mapping[str, Any],
     group: str | None,
     notes: Sequence[str],
-    **fields: Any,
+    fields: Mapping[str, Any],
 ) -> Sequences:
-    """Creates Sequences from the `fields`, and from the target and groups that the table gives to the steps of a
-    plan.
-    """
+    """Creates Sequences from `fields`, with the target (`settings` are its options) and groups of a plan's steps."""
     target, more = None, []
     if isinstance(targets, Mapping):
         target = mapped_target(targets, ids, settings["kind"], settings["classes"], settings["dtype"])

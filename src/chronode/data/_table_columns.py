@@ -149,9 +149,8 @@ def one_per_series(
             both = f"the values {low[series, index]:g} and {high[series, index]:g}"
             both = "more than one text" if column in categories else both
             raise SettingError(
-                f"{named('static', column)}: series {ids[series]!s} has {both}, but a static column has one value "
-                "per series. "
-                "Leave it out of static to use it as a channel.",
+                f"{named('static', column)}: series {ids[series]!s} has {both}, but a static column has one value per "
+                "series. Leave it out of static to use it as a channel.",
                 argument="static",
             )
     return low

@@ -76,8 +76,7 @@ class Target:
             fresh = sorted({self.classes[i] for i in self.values[values == UNKNOWN - 1].tolist()})
             raise ValueError(
                 f"the target {self.names[0]!r} has classes that did not occur in training: {listed(fresh)}; training "
-                f"had "
-                f"{listed(classes)}. Add examples of them to the training part, or remove these series."
+                f"had {listed(classes)}. Add examples of them to the training part, or remove these series."
             )
         return replace(self, values=values, classes=tuple(classes))
 

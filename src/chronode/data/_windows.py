@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..settings import SettingError, named, one_of, whole
-from ._future import filled_future
+from ._future import filled_future, future_names
 from ._names import counted, known_column, listed
 from ._sequences import Sequences
 from ._target import Target
@@ -102,27 +102,36 @@ def forecast(s: Sequences, horizon: int = 1, channels: Sequence[str] | None = No
         >>> f.target.names, f[0].values[:, 0].tolist(), f[0].target.tolist()
         (('x+1', 'x+2'), [1.0, 2.0], [[2.0, 3.0], [3.0, 4.0]])
     """
+    horizon, at, names = _ahead(s, horizon, channels)
+    rows, width = len(s.base_values), len(at)
+    future = np.full((rows, horizon * width), np.nan, dtype=s.base_values.dtype)
+    for ahead in range(1, min(horizon, rows - 1) + 1):
+        future[:-ahead, (ahead - 1) * width : ahead * width] = s.base_values[ahead:, at]
+    enough = s.lengths > horizon
+    if not enough.any():
+        raise _too_short(s, horizon)
+    kept = replace(s, target=Target(future, True, None, names))[enough]
+    gone = int((~enough).sum())
+    note = f"forecast: {counted(gone, 'series')} not longer than {counted(horizon, 'step')} dropped."
+    return replace(kept, lengths=kept.lengths - horizon).with_notes(*([note] if gone else []))
+
+
+def _ahead(s: Sequences, horizon: int, channels: Sequence[str] | None) -> tuple[int, list[int], tuple[str, ...]]:
+    """Returns the checked horizon, the numbers of the channels to forecast, and the names of the targets."""
     horizon = whole("horizon", horizon, at_least=1)
     if s.base_values.dtype.kind != "f":
         raise ValueError("symbols cannot be forecast as numbers; pass the next symbols as a target per step.")
     chosen = list(s.channels if channels is None else channels)
     at = [s.channels.index(known_column(name, s.channels, "channels")) for name in chosen]
-    rows, width = len(s.base_values), len(at)
-    future = np.full((rows, horizon * width), np.nan, dtype=s.base_values.dtype)
-    for ahead in range(1, min(horizon, rows - 1) + 1):
-        future[:-ahead, (ahead - 1) * width : ahead * width] = s.base_values[ahead:, at]
-    names = tuple(f"{name}+{ahead}" for ahead in range(1, horizon + 1) for name in chosen)
-    enough = s.lengths > horizon
-    if not enough.any():
-        raise SettingError(
-            f"{named('horizon', horizon)} needs a series of more than {counted(horizon, 'step')}, but the longest has "
-            f"{s.lengths.max(initial=0)}: use a shorter horizon or longer series.",
-            argument="horizon",
-        )
-    kept = replace(s, target=Target(future, True, None, names))[enough]
-    gone = int((~enough).sum())
-    note = f"forecast: {counted(gone, 'series')} not longer than {counted(horizon, 'step')} dropped."
-    return replace(kept, lengths=kept.lengths - horizon).with_notes(*([note] if gone else []))
+    return horizon, at, future_names(chosen, horizon)
+
+
+def _too_short(s: Sequences, horizon: int) -> SettingError:
+    return SettingError(
+        f"{named('horizon', horizon)} needs a series of more than {counted(horizon, 'step')}, but the longest has "
+        f"{s.lengths.max(initial=0)}: use a shorter horizon or longer series.",
+        argument="horizon",
+    )
 
 
 def concat(parts: Iterable[Sequences]) -> Sequences:
@@ -245,26 +254,16 @@ def forecast_windows(
         >>> [series.values[:, 0].tolist() for series in w], w.target.values.tolist()
         ([[1.0], [1.0, 2.0], [2.0, 3.0]], [[2.0, 3.0], [3.0, 4.0], [4.0, 5.0]])
     """
-    horizon, window = whole("horizon", horizon, at_least=1), whole("window", window, at_least=1)
-    if s.base_values.dtype.kind != "f":
-        raise ValueError("symbols have no forecast in numbers; give the next symbols as a target per step.")
-    chosen = list(s.channels if channels is None else channels)
-    at = [s.channels.index(known_column(name, s.channels, "channels")) for name in chosen]
-    ends = [
-        _ends(s, row, horizon, window, whole("stride", stride, at_least=1), least, between) for row in range(len(s))
-    ]
+    horizon, at, names = _ahead(s, horizon, channels)
+    window, stride = whole("window", window, at_least=1), whole("stride", stride, at_least=1)
+    ends = [_ends(s, row, horizon, window, stride, least, between) for row in range(len(s))]
     parent = np.repeat(np.arange(len(s)), [len(parents) for parents in ends])
     if not len(parent):
-        raise SettingError(
-            f"{named('horizon', horizon)} needs a series of more than {counted(horizon, 'step')}, but the longest has "
-            f"{s.lengths.max(initial=0)}: use a shorter horizon or longer series.",
-            argument="horizon",
-        )
+        raise _too_short(s, horizon)
     end = np.concatenate(ends)
     start = np.maximum(end - window, 0)
     future = (s.starts[parent] + end)[:, None] + np.arange(horizon)
     values = s.base_values[future][..., at].reshape(len(parent), -1)
-    names = tuple(f"{name}+{ahead}" for ahead in range(1, horizon + 1) for name in chosen)
     parents = replace(s, target=None)[parent]
     ids = [f"{name}[{low}:{high}]" for name, low, high in zip(parents.ids, start.tolist(), end.tolist(), strict=True)]
     lead = None if parents.lead is None else np.where(start == 0, parents.lead, 0.0)

@@ -9,9 +9,10 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from ._export import Exported, check_options, export
+from ._deployment import Graph, Series
+from ._export import Exported, Exporter, check_options, export, register_exporter
 
-__all__ = ["Exported", "check_options", "export"]
+__all__ = ["Exported", "Exporter", "Graph", "Series", "check_options", "export", "register_exporter"]
 
 
 class _Callable(ModuleType):

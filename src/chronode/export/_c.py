@@ -21,7 +21,7 @@ from ._c_constants import number, string, table
 from ._c_step import Costs, StepWriter
 from ._c_texts import check_source, functions, header, makefile
 from ._deployment import DEFAULT_NAME, Graph, Part, Series
-from ._reference import Rounding, irregular, predictions, tolerances
+from ._verify import Rounding, irregular, predictions, tolerances
 
 _SERIES, _STEPS = 10, 100  # of check.c
 
@@ -192,7 +192,7 @@ class CModel:
 
     def _step(self, written: _Written) -> str:
         size, missing, upper = self.graph.inputs, self.graph.deployment.missing, self.name.upper()
-        seen = "observed ? observed[i] != 0 : x[i] == x[i]" if missing else "1"
+        condition = "observed ? observed[i] != 0 : x[i] == x[i]" if missing else "1"
         ignored = "" if missing else "    (void)observed;\n"
         arguments = "const float *x, const unsigned char *observed, float dt, float *y"
         logarithms = f"""        if (seen && x[i] <= no_logarithm[i]) {{
@@ -206,7 +206,7 @@ class CModel:
         return {upper}_INVALID;
     }}
     for (int i = 0; i < {size}; ++i) {{
-        const int seen = {seen};
+        const int seen = {condition};
         if (seen && !(x[i] >= -3.402823466e+38f && x[i] <= 3.402823466e+38f)) {{
             return {upper}_INVALID;
         }}
@@ -299,10 +299,9 @@ def _initial(kind: str, name: str, state: str, parts: Sequence[NDArray[np.float3
 def _function(name: str, body: str, writer: StepWriter, state: bool = False) -> str:
     """Returns a part as a function."""
     gap = ", const float *gap" if "gap[" in body or state else ""
-    own = "network_state *state, " if state else ""
     names = ["in", "work", *(["gap"] if gap else []), *(["state"] if state else [])]
     unused = "\n".join(f"    (void){argument};" for argument in names)
-    return f"""static void {name}({own}const float *in{gap}, float *y)
+    return f"""static void {name}({"network_state *state, " if state else ""}const float *in{gap}, float *y)
 {{
     float work[{max(writer.scratch.size, 1)}];
 {unused}

@@ -7,19 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ..compiler import (
-    EXPENSIVE,
-    SYMBOLS,
-    Loop,
-    Node,
-    Scheduler,
-    Scratch,
-    Store,
-    Target,
-    View,
-    Writer,
-    visited,
-)
+from ..compiler import EXPENSIVE, SYMBOLS, Loop, Node, Scheduler, Scratch, Store, Target, View, Writer, visited
 from ._c_constants import Constants, affine, number
 from ._deployment import Part
 
@@ -107,7 +95,9 @@ class StepWriter:
         for stage in self.program.stages:
             for loop in stage.loops:
                 lines.append(LoopWriter(loop, self.scheduler, self.names.__getitem__, self.constants.element).text())
-                self._count(operations(loop, self.scheduler))
+                counts = operations(loop, self.scheduler)
+                self.costs.multiply_adds += counts["mul"]
+                self.costs.calls += sum(counts[op] for op in _FUNCTIONS)
             lines += [f"    {self._heavy(node)}" for node in stage.heavy]
         for i, size in self.next.items():
             lines.append(f"    for (int i = 0; i < {size}; ++i) {{\n        state->state{i}[i] = next{i}[i];\n    }}")
@@ -117,16 +107,17 @@ class StepWriter:
         return "\n".join(lines)
 
     def _heavy(self, node: Node) -> str:
-        source = self._at(node.args[0])
+        first = node.args[0]
+        source = f"{self.names[first.node]} + {first.offset}" if first.offset else self.names[first.node]
         if node.op == "product":
             a, matrix, *bias = node.args
             k, n = matrix.shape
             rows = math.prod(a.shape[:-1])
             self.costs.multiply_adds += rows * n * k
             function = "product_int8" if self.constants.is_rounded(matrix) else "product"
-            first = self.constants.matrix(matrix)
-            first += f", {self.constants.bias(bias[0] if bias else None, self.constants.is_rounded(matrix))}"
-            return f"{function}({first}, {source}, {self.names[node]}, {rows}, {n}, {k});"
+            weights = self.constants.matrix(matrix)
+            weights += f", {self.constants.bias(bias[0] if bias else None, self.constants.is_rounded(matrix))}"
+            return f"{function}({weights}, {source}, {self.names[node]}, {rows}, {n}, {k});"
         if node.op != "gather":
             raise ValueError(f"this model cannot be exported to C: its step uses {node.op}.")
         a, index = node.args
@@ -136,20 +127,11 @@ class StepWriter:
             raise ValueError("this model cannot be exported to C: its step selects elements of a matrix.")
         return f"for (int i = 0; i < {node.shape[-1]}; ++i) {{ {self.names[node]}[i] = ({source})[{step}{position}]; }}"
 
-    def _at(self, view: View) -> str:
-        name = self.names[view.node]
-        return f"{name} + {view.offset}" if view.offset else name
-
-    def _count(self, counts: dict[str, int]) -> None:
-        counter = Counter(counts)
-        self.costs.multiply_adds += counter["mul"]
-        self.costs.calls += sum(counter[op] for op in _FUNCTIONS)
-
     # ---- whether a part of the state can be written over while the step still runs -----------------------
 
     def _in_place(self, i: int) -> bool:
         """Returns whether nothing reads a part of the state after its new value is written."""
-        events = self._events()
+        events = list(enumerate(work for stage in self.program.stages for work in [*stage.loops, *stage.heavy]))
         stores = [(time, loop) for time, loop in events if isinstance(loop, Loop) and self._stores(loop, i)]
         first = min(time for time, _ in stores)
         for time, work in events:
@@ -167,10 +149,6 @@ class StepWriter:
         return all(
             (view.strides, view.offset) == (store.strides, store.offset) for view in views for store in stores
         ) and all(stride for store in stores for stride in store.strides)
-
-    def _events(self) -> list[tuple[int, Loop | Node]]:
-        works = [work for stage in self.program.stages for work in [*stage.loops, *stage.heavy]]
-        return list(enumerate(works))
 
     def _stores(self, loop: Loop, i: int) -> bool:
         return any(store.to == f"next{i}" for store in loop.stores)
@@ -265,10 +243,7 @@ def reads(loop: Loop, scheduler: Scheduler) -> list[View]:
     return [view for view, inlined in visited(loop, scheduler) if not inlined]
 
 
-def operations(loop: Loop, scheduler: Scheduler) -> dict[str, int]:
+def operations(loop: Loop, scheduler: Scheduler) -> Counter[str]:
     """Returns how often the loop performs each element-wise operation."""
-    count: dict[str, int] = {}
-    for view, inlined in visited(loop, scheduler):
-        if inlined and view.node.op != "const":
-            count[view.node.op] = count.get(view.node.op, 0) + math.prod(loop.space)
-    return count
+    inlined = [view.node.op for view, is_inlined in visited(loop, scheduler) if is_inlined]
+    return Counter({op: count * math.prod(loop.space) for op, count in Counter(inlined).items() if op != "const"})

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+import numpy as np
 
 from ..data import Scaler
 from ..model import SequenceModel
 from ..runs import load
 from ..settings import one_of, whole
 from ..storage import check_new_folder
+from ..system import load_installed
 from ..training import Trained
 from ._deployment import DEFAULT_NAME, LOWEST_OPSET, Deployment, Graph
 from ._packages import PACKAGES, SOURCES, arrange
@@ -20,7 +23,6 @@ from ._packages import PACKAGES, SOURCES, arrange
 if TYPE_CHECKING:
     from ._verify import Runner, Verification
 
-FORMATS = ("c", "onnx", "pt2")
 WEIGHTS = ("float32", "int8")
 MATH = ("library", "builtin")
 _NEWEST_OPSET = 26  # that a released onnxruntime supports
@@ -31,6 +33,118 @@ _TAKEN = re.compile(
     "stdint|stdio|stdlib|string|tgmath|time|wchar|wctype"
 )
 
+Kind = TypeVar("Kind", bound="type[Exporter]")
+
+
+class Exporter:
+    """Base class for formats of `export`; `register_exporter` adds one.
+
+    An exporter writes one step of a model, from a raw observation to a prediction, as files of its format, and runs
+    them again. `chronode.testing.check_exporter` checks the contract:
+
+    - All files are in the folder, and `write` returns their names.
+    - `runner` computes the predictions of the model from the files alone, to within float32 rounding: for any gaps,
+      missing values, classes and values, and for forecasts from windows.
+    - A model that the format cannot express is a ValueError that says why, and nothing is written.
+
+    Attributes:
+        format: Short name of the format.
+        options: Default values of the options of `export` that the format has.
+
+    Example:
+        >>> import json
+        >>> class Facts(Exporter):
+        ...     format = "facts"
+        ...
+        ...     def write(self, graph, folder):
+        ...         (folder / "facts.json").write_text(json.dumps(graph.facts()))
+        ...         return ("facts.json",), {}
+        >>> Facts().format
+        'facts'
+    """
+
+    format: ClassVar[str] = ""
+    options: ClassVar[Mapping[str, Any]] = {}
+
+    def write(self, graph: Graph, folder: Path, **options: Any) -> tuple[tuple[str, ...], dict[str, str]]:
+        """Writes the files of a model; returns their names, and memory and operations of a step by name, if known.
+
+        Args:
+            graph: One step of the model: its parts as traced cells, names, units, and the initial state.
+            folder: An existing folder.
+            options: The options of the format.
+        """
+        raise NotImplementedError
+
+    def runner(self, folder: Path, **options: Any) -> Runner:
+        """Returns an object whose `run(graph, series)` runs the written files; the arguments are those of `write`."""
+        raise NotImplementedError
+
+
+class _C(Exporter):
+    format = "c"
+    options: ClassVar[Mapping[str, Any]] = {
+        "weights": "float32",
+        "math": "library",
+        "name": DEFAULT_NAME,
+        "package": "",
+    }
+
+    def write(self, graph: Graph, folder: Path, **options: Any) -> tuple[tuple[str, ...], dict[str, str]]:
+        from ._c import write_c
+
+        name, package = options["name"], options["package"]
+        model = write_c(graph, folder, int8=options["weights"] == "int8", math=options["math"], name=name)
+        rounding = {} if model.rounding is None else {"int8": model.rounding.text()}
+        files = arrange(folder, model.files, name, package, graph.deployment) if package else model.files
+        return files, {**dict(model.table()), **rounding}
+
+    def runner(self, folder: Path, **options: Any) -> Runner:
+        from ._c import CRunner
+
+        return CRunner(folder / SOURCES if options["package"] else folder, name=options["name"])
+
+
+class _Onnx(Exporter):
+    format = "onnx"
+    options: ClassVar[Mapping[str, Any]] = {"opset": LOWEST_OPSET}
+
+    def write(self, graph: Graph, folder: Path, **options: Any) -> tuple[tuple[str, ...], dict[str, str]]:
+        from ._onnx import write_onnx
+
+        return write_onnx(graph, folder, **options), {}
+
+    def runner(self, folder: Path, **options: Any) -> Runner:
+        from ._onnx import OnnxRunner
+
+        return OnnxRunner(folder)
+
+
+class _Pt2(Exporter):
+    format = "pt2"
+
+    def write(self, graph: Graph, folder: Path, **options: Any) -> tuple[tuple[str, ...], dict[str, str]]:
+        from ._pt2 import write_pt2
+
+        return write_pt2(graph, folder), {}
+
+    def runner(self, folder: Path, **options: Any) -> Runner:
+        from ._pt2 import Pt2Runner
+
+        return Pt2Runner(folder)
+
+
+_exporters: dict[str, Exporter] = {exporter.format: exporter for exporter in (_C(), _Onnx(), _Pt2())}
+
+
+def register_exporter(kind: Kind) -> Kind:
+    """Makes `export`, and with it the command, know a format; a decorator for subclasses of `Exporter`."""
+    before = _exporters.get(kind.format)
+    if not kind.format or (before is not None and type(before).__qualname__ != kind.__qualname__):
+        raise ValueError(f"{kind.__name__}.format={kind.format!r} must be a new name.")
+    _exporters[kind.format] = kind()
+    return kind
+
 
 @dataclass(frozen=True)
 class Exported:
@@ -38,12 +152,11 @@ class Exported:
 
     Attributes:
         folder: The folder of the files.
-        format: "c", "onnx" or "pt2".
+        format: "c", "onnx" or "pt2", or the name of a registered format.
         files: Names of the files.
         costs: Memory and operations of a step, by name; empty except for C.
         graph: The step that was exported.
-        name: Beginning of the names in C.
-        package: Tool for microcontrollers whose library the folder is; "" for plain files.
+        options: Options of the format.
     """
 
     folder: Path
@@ -51,22 +164,29 @@ class Exported:
     files: tuple[str, ...]
     costs: dict[str, str]
     graph: Graph
-    name: str = DEFAULT_NAME
-    package: str = ""
+    options: dict[str, Any]
 
     def runner(self) -> Runner:
         """Returns an object that runs the written files."""
-        if self.format == "c":
-            from ._c import CRunner
+        return _exporters[self.format].runner(self.folder, **self.options)
 
-            return CRunner(self.folder / SOURCES if self.package else self.folder, name=self.name)
-        if self.format == "onnx":
-            from ._onnx import OnnxRunner
+    def difference(self, batch: int = 3, steps: int = 30, seed: int = 0) -> float:
+        """Runs the written files on random irregular series, and returns the largest difference from the model.
 
-            return OnnxRunner(self.folder)
-        from ._pt2 import Pt2Runner
+        Args:
+            batch: Number of series.
+            steps: Observations of each.
+            seed: Random seed of the series.
 
-        return Pt2Runner(self.folder)
+        Returns:
+            The difference as a multiple of what rounding may cause: 1e-5, for values times the target's deviation.
+        """
+        from ._verify import irregular, predictions, tolerances
+
+        deployment = self.graph.deployment
+        series = irregular(deployment, batch, steps, seed)
+        apart = np.abs(self.runner().run(self.graph, series) - predictions(deployment, series)) / tolerances(deployment)
+        return float(apart.max())
 
     def verify(self, trained: Trained, source: str | Path) -> Verification:
         """Compares the written files with the model, on a file of the user.
@@ -106,7 +226,7 @@ def export(
         model: A run folder, a packed file, `chronode.training.Trained`, or a model.
         folder: Output folder; must be empty unless `force` is set.
         format: "c" (C99), "onnx" (one step, and whole sequences of any length) or "pt2" (torch.export: whole sequences
-            of any length).
+            of any length), or the name of a registered format.
         weights: "float32", or for C also "int8": 8 bits and a scale per row.
         math: For C: "library" calls math.h, "builtin" needs no library.
         name: For C: beginning of all symbols, macros and file names, so that models can be linked into one program.
@@ -127,57 +247,41 @@ def export(
         >>> done.files, done.costs["multiply-adds"]
         (('chronode_model.h', 'chronode_model.c', 'check.c', 'Makefile'), '88 per step')
     """
-    check_options("", format=format, weights=weights, math=math, name=name, package=package, opset=opset)
+    settings = {"weights": weights, "math": math, "name": name, "package": package, "opset": opset}
+    options = check_options("", format=format, **settings)
     folder = check_new_folder(Path(folder), "folder", force=force)
     given = {"channels": channels, "classes": classes, "scaler": scaler, "window": window}
     deployment = _deployment(model, {name: value for name, value in given.items() if value is not None}, unit)
     graph = Graph.of(deployment)
-    if format == "onnx":
-        from ._onnx import write_onnx
-
-        return Exported(folder, format, write_onnx(graph, folder, opset=opset), {}, graph)
-    if format == "pt2":
-        from ._pt2 import write_pt2
-
-        return Exported(folder, format, write_pt2(graph, folder), {}, graph)
-    from ._c import write_c
-
-    written = write_c(graph, folder, int8=weights == "int8", math=math, name=name)
-    costs = dict(written.table())
-    if written.rounding is not None:
-        costs["int8"] = written.rounding.text()
-    files = arrange(folder, written.files, name, package, deployment) if package else written.files
-    return Exported(folder, format, files, costs, graph, name, package)
+    folder.mkdir(parents=True, exist_ok=True)
+    files, costs = _exporters[format].write(graph, folder, **options)
+    return Exported(folder, format, files, costs, graph, options)
 
 
-def check_options(dashes: str, *, format: str, weights: str, math: str, name: str, package: str, opset: int) -> None:
-    """Refuses options that are not known, or that the format does not have.
+def check_options(dashes: str, *, format: str, **options: Any) -> dict[str, Any]:
+    """Refuses options that are not known, or that the format does not have; returns those of the format.
 
     Args:
         dashes: Prefix of their names in messages: "--" for options of the command, "" for arguments.
-        format: As for `export`, like the others.
-        weights: "float32" or "int8".
-        math: "library" or "builtin".
-        name: Beginning of the names in C.
-        package: Tool for microcontrollers, or "".
-        opset: Version of the operator set of ONNX.
+        format: As for `export`.
+        options: The other options of `export` that belong to formats.
     """
-    one_of(f"{dashes}format", format, FORMATS)
-    one_of(f"{dashes}weights", weights, WEIGHTS)
-    one_of(f"{dashes}math", math, MATH)
-    if package:
-        one_of(f"{dashes}package", package, PACKAGES)
-    _check_name(f"{dashes}name", name)
-    whole(f"{dashes}opset", opset, at_least=LOWEST_OPSET)
+    if format not in _exporters:
+        load_installed()
+    one_of(f"{dashes}format", format, _exporters)
+    one_of(f"{dashes}weights", options["weights"], WEIGHTS)
+    one_of(f"{dashes}math", options["math"], MATH)
+    if options["package"]:
+        one_of(f"{dashes}package", options["package"], PACKAGES)
+    _check_name(f"{dashes}name", options["name"])
+    opset = whole(f"{dashes}opset", options["opset"], at_least=LOWEST_OPSET)
     if opset > _NEWEST_OPSET:
         raise ValueError(f"{dashes}opset={opset} must be at most {_NEWEST_OPSET}, the newest that onnxruntime runs.")
-    usual = {"weights": (weights, "float32"), "math": (math, "library"), "name": (name, DEFAULT_NAME)}
-    usual["package"] = (package, "")
-    own = {"c": usual, "onnx": {"opset": (opset, LOWEST_OPSET)}}
-    for needed, options in own.items():
-        for option, (value, default) in options.items():
-            if needed != format and value != default:
+    for needed, exporter in _exporters.items():
+        for option, default in exporter.options.items():
+            if needed != format and option not in _exporters[format].options and options[option] != default:
                 raise ValueError(f"{dashes}{option} requires {dashes}format {needed}.")
+    return {option: options[option] for option in _exporters[format].options}
 
 
 def _check_name(option: str, name: str) -> None:

@@ -63,11 +63,7 @@ class Relative(nn.Module):
         self.register_buffer("floor", torch.full((len(self.channels),), 1e-6))
 
     def view(
-        self,
-        x: Tensor,
-        lengths: Tensor | None = None,
-        observed: Tensor | None = None,
-        static: Tensor | None = None,
+        self, x: Tensor, lengths: Tensor | None = None, observed: Tensor | None = None, static: Tensor | None = None
     ) -> View:
         """Returns windows `x (B, T, D)` relative to their own level; channels that are not forecast do not change."""
         shift = None

@@ -11,11 +11,7 @@ from ..training import labeled
 from ._training_pictures import learning_pictures
 from .pages import details, grid, heading, paragraph, table
 
-_ENDS = {
-    "early": "stopped early: no improvement",
-    "epochs": "all epochs were trained",
-    "steps": "all steps were taken",
-}
+_ENDS = {"early": "stopped early: no improvement", "epochs": "all epochs were trained", "steps": "all steps were taken"}
 _FEW_METRICS = 5
 
 

@@ -30,8 +30,8 @@ def write_backtest(backtest: Backtest, path: str | Path, *, title: str, command:
         >>> import tempfile
         >>> from chronode.estimators import Backtest
         >>> true, model = np.ones((2, 1, 3, 1)), np.zeros((2, 1, 3, 1))
-        >>> found = Backtest(("x",), ("a",), 1, true, {"model": model, "last value": model}, (np.zeros((9, 1)),))
-        >>> write_backtest(found, Path(tempfile.mkdtemp()) / "page.html", title="sales").name
+        >>> two = Backtest(("x",), ("a",), 1, true, {"model": model, "last value": model}, (np.zeros((9, 1)),))
+        >>> write_backtest(two, Path(tempfile.mkdtemp()) / "page.html", title="sales").name
         'page.html'
     """
     errors, squared = backtest.errors(), backtest.errors("rmse")

@@ -73,12 +73,7 @@ class Stream:
     """
 
     def __init__(
-        self,
-        run: str | Path | Trained,
-        *,
-        late: str = "refuse",
-        idle: float | None = None,
-        ahead: float | None = None,
+        self, run: str | Path | Trained, *, late: str = "refuse", idle: float | None = None, ahead: float | None = None
     ):
         trained = run if isinstance(run, Trained) else load(run)
         self.trained = trained
@@ -100,7 +95,9 @@ class Stream:
                 raise ValueError(f"{name} requires times, but the model was trained without times.")
         self._ahead = self._limit(ahead)
         reach = min(limit for limit in (self.idle, self._ahead, math.inf) if limit is not None)
-        self._newest = Newest(reach) if self.idle is not None or self._follows_newest() else None
+        # Times that are no dates are compared with the newest of the stream instead of the machine's clock.
+        numbers = self._intake.times is not None and not self._intake.times.dates
+        self._newest = Newest(reach) if self.idle is not None or (numbers and self._ahead < math.inf) else None
         self._swept = -np.inf
 
     def _limit(self, ahead: float | None) -> float:
@@ -109,10 +106,6 @@ class Stream:
             times = self._intake.times
             return times.seconds(_DAY) if times is not None and times.dates else math.inf
         return ahead if ahead == math.inf else number("ahead", ahead, at_least=0)
-
-    def _follows_newest(self) -> bool:
-        """Returns whether times are compared with the newest of the stream instead of the machine's clock."""
-        return self._ahead < math.inf and self._intake.times is not None and not self._intake.times.dates
 
     @property
     def timed(self) -> bool:

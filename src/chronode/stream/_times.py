@@ -179,16 +179,17 @@ class Times:
 
     def _ticks(self, moments: Moments, cell: Any = "") -> list[Any]:
         other_format = moments.format not in ("", self._format or "")
-        if moments.instants != self.dates or other_format or (moments.rate is not None and not self._has_rate()):
+        if (
+            moments.instants != self.dates
+            or other_format
+            or (moments.rate is not None and not (self.dates or self._durations))
+        ):
             raise ValueError(f"{shown(cell)} is not a time as in training: {self._expected()}")
         ticks = moments.ticks.tolist()
         if not self.dates:
             return ticks if moments.rate is None else [tick / moments.rate for tick in ticks]
         factor = _NANO // int(moments.rate or 1)
         return [self._instant(cell, tick * factor, moments.zoned) for tick in ticks]
-
-    def _has_rate(self) -> bool:
-        return self.dates or self._durations
 
     def _instant(self, cell: Any, instant: int, zoned: bool) -> int:
         if zoned != self._zoned:

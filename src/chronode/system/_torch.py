@@ -59,8 +59,7 @@ def device_for(accelerator: str) -> torch.device:
     if accelerator == "gpu" and accelerated == "cpu":
         raise SettingError(
             f"{named('accelerator', 'gpu')}: torch cannot find a GPU on this machine. Use "
-            f"{named('accelerator', 'cpu')} or 'auto', or install a "
-            "build of torch for your GPU.",
+            f"{named('accelerator', 'cpu')} or 'auto', or install a build of torch for your GPU.",
             argument="accelerator",
         )
     return torch.device("cpu" if accelerator == "cpu" else accelerated)

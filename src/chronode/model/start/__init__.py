@@ -6,13 +6,7 @@ from ...system import lazy
 
 if TYPE_CHECKING:
     from ._features import Readings, Summaries, Values
-    from ._forecast_start import (
-        fit_forecast,
-        last_value_at_every_step,
-        naive_forecasts,
-        stretch_of,
-        training_season,
-    )
+    from ._forecast_start import fit_forecast, last_value_at_every_step, naive_forecasts, stretch_of, training_season
     from ._grid import Recent, on_grid
     from ._linear import Choice, Linear, fit_linear
     from ._season import calendar_seasons, drift, find_season, histories, last_value, season_of, seasonal_naive

@@ -11,16 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...data import (
-    Scaler,
-    Sequences,
-    folds_of,
-    future_names,
-    is_irregular,
-    known_channels,
-    listed,
-    step_gap,
-)
+from ...data import Scaler, Sequences, folds_of, future_names, is_irregular, known_channels, listed, step_gap
 from ...system import threads, threads_for
 from .._relative import Relative
 from ._continuations import Map, Member, average, choose

@@ -65,14 +65,7 @@ def shortened(text: str, most: int) -> str:
 
 
 def put(
-    x: float,
-    y: float,
-    text: str,
-    *,
-    anchor: str = "start",
-    color: str = "#374151",
-    bold: bool = False,
-    whole: str = "",
+    x: float, y: float, text: str, *, anchor: str = "start", color: str = "#374151", bold: bool = False, whole: str = ""
 ) -> str:
     look = (f' text-anchor="{anchor}"' if anchor != "start" else "") + (' font-weight="600"' if bold else "")
     full = f"<title>{escape(whole)}</title>" if whole and whole != text else ""
