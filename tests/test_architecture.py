@@ -21,7 +21,8 @@ training
 judge
 runs
 search
-estimators export stream hub testing
+estimators export stream hub
+testing
 report
 serve
 cli

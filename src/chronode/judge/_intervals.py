@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..training import OWN_METRICS
+
 Floats = NDArray[np.float64]
 
 # Numbers that one table of draws may hold: 64 MB.
@@ -60,7 +62,7 @@ def metric_intervals(
     weights = rng.multinomial(len(names), np.full(len(names), 1 / len(names)), size=draws).astype(np.float64)
     found = {}
     for metric in metrics:
-        values = weighted_metric(metric, predicted, true, place, weights, positive)
+        values = None if metric in OWN_METRICS else weighted_metric(metric, predicted, true, place, weights, positive)
         if values is None:
             continue
         exact = _Rows(predicted, true, place, weights, positive).score(metric) if true.ndim == 1 else None

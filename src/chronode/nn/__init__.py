@@ -2,12 +2,12 @@
 
 from . import cells
 from ._cell import Cell, State, Step, cell_settings
-from ._flows import CTRNNFlow, LeakyFlow
+from ._flows import Approach, CTRNNFlow, Flow, LeakyFlow, make_flow, register_flow
 from ._inputs import TOO_LARGE, Call, check_inputs
 from ._layer import Layer
 from ._named import ERNN, IRNN, LTC, MMRNN, SiRNN, UnICORNN
 from ._registry import Model, create, find_model, models, register
-from ._solvers import ADAPTIVE, Solver
+from ._solvers import ADAPTIVE, Solver, register_solver
 from ._torch import from_torch
 from .cells import *  # noqa: F403
 from .driver import Plan
@@ -20,9 +20,11 @@ __all__ = [
     "LTC",
     "MMRNN",
     "TOO_LARGE",
+    "Approach",
     "CTRNNFlow",
     "Call",
     "Cell",
+    "Flow",
     "Layer",
     "LeakyFlow",
     "Model",
@@ -38,8 +40,11 @@ __all__ = [
     "create",
     "find_model",
     "from_torch",
+    "make_flow",
     "models",
     "register",
+    "register_flow",
+    "register_solver",
     "run_cell",
 ]
 __all__ += cells.__all__

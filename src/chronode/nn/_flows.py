@@ -6,15 +6,37 @@ exponential Euler steps (`advance`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..settings import one_of
 
+Kind = TypeVar("Kind", bound="Flow")
+
 
 class Flow(nn.Module):
-    """Vector field dh/dt of `size` units, driven by `drive_size` inputs (0: autonomous)."""
+    """Base class for vector fields dh/dt of `size` units, driven by `drive_size` inputs (0: autonomous).
+
+    Subclasses compute `forward`; `register_flow` gives them a name, which cells take as `flow`. They are built as
+    `kind(size, drive_size)`. `chronode.testing.check_flow` checks the contract:
+
+    - `forward(h, drive)` maps `h (B, size)` to dh/dt of the same shape, row by row, without changing anything.
+    - `drive(u)` is `(B, drive_width)`; without inputs, `forward` and `advance` take no drive.
+    - `advance(h, step, drive)` is the state after a short time `step (B, 1)`: h + step dh/dt, up to terms in step².
+
+    Example:
+        >>> @register_flow("decay")
+        ... class Decay(Flow):
+        ...     def forward(self, h, drive=None):
+        ...         return -h if drive is None else drive - h
+        >>> from chronode.nn import create
+        >>> create("mmrnn", 1, 4, flow="decay")(torch.zeros(1, 3, 1))[0].shape
+        torch.Size([1, 3, 4])
+    """
 
     def __init__(self, size: int, drive_size: int = 0, gates: int = 1):
         super().__init__()
@@ -156,6 +178,18 @@ FLOWS: dict[str, type[Flow]] = {
     "gru": GRUFlow,
     "ltc": LTCFlow,
 }
+
+
+def register_flow(name: str) -> Callable[[type[Kind]], type[Kind]]:
+    """Returns a decorator that gives a subclass of `Flow` a name."""
+
+    def add(kind: type[Kind]) -> type[Kind]:
+        if FLOWS.get(name, kind).__qualname__ != kind.__qualname__:
+            raise ValueError(f"there is another flow {name!r}; choose a different name.")
+        FLOWS[name] = kind
+        return kind
+
+    return add
 
 
 def make_flow(name: str, size: int, drive_size: int = 0) -> Flow:

@@ -1,4 +1,4 @@
-"""The shared test suites that every model and every reader of files must pass.
+"""The shared test suites that every model, and every own part of one of the other kinds, must pass.
 
 >>> import chronode.testing
 >>> chronode.testing.check_cell("lstm")
@@ -12,10 +12,20 @@ from typing import Any
 import torch
 
 from . import over_time, saving, shapes, soundness, stacks
-from .case import Case, Check
+from .case import Case, Check, run_checks
+from .parts import check_exporter, check_flow, check_metric, check_solver
 from .readers import check_reader
 
-__all__ = ["CHECKS", "Case", "check_cell", "check_reader"]
+__all__ = [
+    "CHECKS",
+    "Case",
+    "check_cell",
+    "check_exporter",
+    "check_flow",
+    "check_metric",
+    "check_reader",
+    "check_solver",
+]
 
 CHECKS: tuple[Check, ...] = (
     soundness.contract,
@@ -101,17 +111,4 @@ def check_cell(
     case = Case(name, settings, agreement, stochastic)
     with torch.random.fork_rng(devices=[]):
         case.layer()  # a wrong name or setting is the caller's error, not the model's
-    failures = []
-    for check in CHECKS:
-        if check.__name__ in leave_out:
-            continue
-        try:
-            check(case)
-        except AssertionError as failure:
-            failures.append(f"{check.__name__}: {failure}")
-        except Exception as error:
-            first_line = str(error).strip().split("\n")[0]
-            failures.append(f"{check.__name__}: {type(error).__name__}: {first_line}")
-    if failures:
-        listed = "\n  ".join(failures)
-        raise AssertionError(f"{name} fails {len(failures)} of {len(CHECKS) - len(leave_out)} checks:\n  {listed}")
+    run_checks(name, [check for check in CHECKS if check.__name__ not in leave_out], case)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
@@ -104,6 +104,22 @@ def check(function: Check) -> Check:
             function(case)
 
     return repeatable
+
+
+def run_checks(what: str, checks: Sequence[Callable[..., None]], *arguments: Any) -> None:
+    """Calls all checks, and raises AssertionError with the failures of all of them."""
+    failures = []
+    for one in checks:
+        name = one.__name__.strip("_")
+        try:
+            one(*arguments)
+        except AssertionError as failure:
+            failures.append(f"{name}: {failure}")
+        except Exception as error:
+            first_line = str(error).strip().partition("\n")[0]
+            failures.append(f"{name}: {type(error).__name__}: {first_line}")
+    if failures:
+        raise AssertionError("\n  ".join([f"{what} fails {len(failures)} of {len(checks)} checks:", *failures]))
 
 
 def evaluate(layer: Layer, call: Callable[..., tuple[Tensor, State]], **inputs: Any) -> dict[str, Tensor]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..data import Reader, Sequences, options_like, read
+from .case import run_checks
 
 _DAMAGED_COPIES = 25
 
@@ -39,16 +40,9 @@ def check_reader(reader: type[Reader], path: str | Path, **options: Any) -> None
         >>> _ = path.write_text("one two three")
         >>> check_reader(Lengths, path)
     """
-    path, failures = Path(path), []
+    checks = (_is_registered, _is_repeatable, _names_columns, _reads_later_files, _rejects_damage)
     with tempfile.TemporaryDirectory() as folder:
-        for check in (_is_registered, _is_repeatable, _names_columns, _reads_later_files, _rejects_damage):
-            try:
-                check(reader, path, options, Path(folder))
-            except AssertionError as failure:
-                failures.append(f"{check.__name__.strip('_')}: {failure}")
-            except Exception as error:
-                failures.append(f"{check.__name__.strip('_')}: {type(error).__name__}: {error}")
-    assert not failures, "\n  ".join([f"{reader.__name__} fails {len(failures)} of 5 checks:", *failures])
+        run_checks(reader.__name__, checks, reader, Path(path), options, Path(folder))
 
 
 def _is_registered(reader: type[Reader], path: Path, options: dict[str, Any], folder: Path) -> None:

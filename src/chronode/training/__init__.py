@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ._fit import fit
     from ._forecasting import default_window, forecast_at, forecast_parts, forecast_scaler
     from ._loaders import evaluation_batches
-    from ._metrics import LOWER_IS_BETTER, Scores, labeled, mean_and_std
+    from ._metrics import LOWER_IS_BETTER, OWN_METRICS, Metric, Scores, labeled, mean_and_std, register_metric
     from ._objective import Objective, class_counts
     from ._predict import Predictions, by_target, evaluate, evaluate_targets, predict
     from ._progress import ProgressBar

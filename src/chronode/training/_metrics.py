@@ -5,23 +5,104 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
+from typing import ClassVar, TypeVar
 
 import torch
 from torch import Tensor
 
-CLASS_METRICS = (
+from ..settings import one_of
+
+Kind = TypeVar("Kind", bound="Metric")
+
+KINDS = ("class", "value")
+CLASS_METRICS = [
     *("accuracy", "balanced_accuracy", "f1", "sensitivity", "specificity"),
     *("auroc", "auprc", "min_se_ppv", "cross_entropy", "perplexity"),
-)
-VALUE_METRICS = ("mse", "rmse", "nrmse", "mae", "r2")
+]
+VALUE_METRICS = ["mse", "rmse", "nrmse", "mae", "r2"]
 RANKING = ("auroc", "auprc", "min_se_ppv")
 """Metrics of the ranking of examples by class probability."""
 TWO_CLASSES = ("sensitivity", "specificity", "min_se_ppv")
 """Metrics that need two classes."""
 ONE_SIDED = ("f1", "auprc", *TWO_CLASSES)
 """Metrics of two classes that depend on which of them is the positive one."""
-LOWER_IS_BETTER = frozenset({"loss", "cross_entropy", "perplexity", "mse", "rmse", "nrmse", "mae"})
+LOWER_IS_BETTER = {"loss", "cross_entropy", "perplexity", "mse", "rmse", "nrmse", "mae"}
 """Metrics of which lower values are better."""
+
+
+class Metric:
+    """Base class for metrics; `register_metric` adds one, which `metric` of training, sweeps and estimators then knows.
+
+    A metric collects batches and computes one number at the end. `chronode.testing.check_metric` checks the contract:
+
+    - The number does not depend on how the examples are divided into batches, nor on their order.
+    - Perfect predictions give 0 if lower values are better, otherwise 1. NaN means that it is not defined.
+    - The tensors are not changed. They have no gradients and are on the CPU.
+
+    Args:
+        num_outputs: Number of classes or of target columns.
+        positive: Number of the positive class of two.
+
+    Attributes:
+        name: Short name.
+        kind: "class" for metrics of classes, "value" for those of numbers.
+        lower_is_better: Whether lower values are better.
+
+    Example:
+        >>> @register_metric
+        ... class Within(Metric):
+        ...     name, kind = "within_one", "value"
+        ...     right = count = 0
+        ...
+        ...     def update(self, output, target):
+        ...         known = ~target.isnan()
+        ...         self.right += int(((output - target).abs()[known] <= 1).sum())
+        ...         self.count += int(known.sum())
+        ...
+        ...     def compute(self):
+        ...         return self.right / self.count if self.count else float("nan")
+        >>> scores = Scores(("within_one",), 1)
+        >>> scores.update(torch.tensor([[0.0], [5.0]]), torch.tensor([[0.5], [1.0]]))
+        >>> scores.compute()
+        {'within_one': 0.5}
+    """
+
+    name: ClassVar[str] = ""
+    kind: ClassVar[str] = "class"
+    lower_is_better: ClassVar[bool] = False
+
+    def __init__(self, num_outputs: int, positive: int = 1):
+        self.num_outputs, self.positive = num_outputs, positive
+
+    def update(self, output: Tensor, target: Tensor) -> None:
+        """Adds a batch.
+
+        Args:
+            output: Logits of the classes, or values, `(n, num_outputs)`.
+            target: Numbers of the classes `(n,)`, or values `(n, num_outputs)`, NaN where unknown.
+        """
+        raise NotImplementedError
+
+    def compute(self) -> float:
+        """Returns the metric of all batches."""
+        raise NotImplementedError
+
+
+OWN_METRICS: dict[str, type[Metric]] = {}
+"""Metrics that were added by `register_metric`."""
+
+
+def register_metric(metric: type[Kind]) -> type[Kind]:
+    """Makes training know a metric by its name; a decorator for subclasses of `Metric`."""
+    name, names = metric.name, {"class": CLASS_METRICS, "value": VALUE_METRICS}[one_of("kind", metric.kind, KINDS)]
+    before = OWN_METRICS.get(name)
+    if not name or name == "loss" or (name in (*CLASS_METRICS, *VALUE_METRICS) and before is None):
+        raise ValueError(f"{metric.__name__}.name={name!r} must be a new name.")
+    if before is None:
+        names.append(name)
+    OWN_METRICS[name] = metric
+    LOWER_IS_BETTER.update({name} if metric.lower_is_better else ())
+    return metric
 
 
 def mean_and_std(values: Sequence[float]) -> tuple[float, float | None]:
@@ -76,7 +157,9 @@ class Scores:
             if name in names:
                 raise ValueError(f"the metric {name} needs two classes, got {num_outputs}.")
         self.names, self.count = names, 0
-        made: list[_Classes | _Ranking | _Values] = []
+        made: list[_Classes | _Ranking | _Values | _Own] = []
+        made += [_Own(OWN_METRICS[name](num_outputs, positive)) for name in names if name in OWN_METRICS]
+        names = tuple(name for name in names if name not in OWN_METRICS)
         if any(name in CLASS_METRICS and name not in RANKING for name in names):
             made.append(_Classes(num_outputs, positive))
         if any(name in RANKING for name in names):
@@ -102,6 +185,16 @@ class Scores:
             return dict.fromkeys(self.names, float("nan"))
         found = {name: value for metrics in self._made for name, value in metrics.compute(self.names).items()}
         return {name: found[name] for name in self.names}
+
+
+class _Own:
+    """A registered metric."""
+
+    def __init__(self, metric: Metric):
+        self.metric, self.update = metric, metric.update
+
+    def compute(self, names: Sequence[str]) -> dict[str, float]:
+        return {self.metric.name: float(self.metric.compute())}
 
 
 class _Classes:
