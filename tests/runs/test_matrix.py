@@ -1,4 +1,4 @@
-"""Whoever trained a model, and wherever it runs: the same numbers, or the one reason of `trained.can`.
+"""A model from any source, in any use: the same numbers, or the one reason of `trained.can`.
 
 {classifier, regressor, forecaster, run, pack} x {predict, stream, export c, export onnx, export pt2, pack}: every cell
 either gives what the network computes from the scaled series, or is refused with the setting, the reason and the cure

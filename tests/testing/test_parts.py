@@ -228,7 +228,7 @@ def test_a_format_of_export_is_checked_by_running_it():
         format = "wrong"
 
         def write(self, graph: Graph, folder, **options):
-            (folder / "more.txt").write_text("not told")
+            (folder / "more.txt").write_text("not listed")
             return super().write(graph, folder, **options)
 
         def runner(self, folder, **options):
