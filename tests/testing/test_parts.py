@@ -16,7 +16,7 @@ from chronode.training._metrics import CLASS_METRICS, VALUE_METRICS
 
 @pytest.fixture(autouse=True)
 def registries():
-    """What a test registers is forgotten after it."""
+    """Registries are restored after each test."""
     metrics = (OWN_METRICS, LOWER_IS_BETTER, CLASS_METRICS, VALUE_METRICS)
     before = [(held, held.copy()) for held in (FLOWS, FIXED, NAMES, FLOW_NAMES, *metrics, _exporters)]
     yield
