@@ -94,13 +94,21 @@ def test_the_linear_model_is_kept_where_no_network_is_clearly_better():
     assert fitted.model(s.batch().x).detach().numpy() == pytest.approx(linear.outputs(s).numpy(), abs=1e-5)
 
 
-def test_a_lower_loss_without_more_correct_answers_does_not_beat_the_linear_start():
+def test_a_network_has_to_be_better_series_by_series_by_more_than_a_standard_error():
     goal = replace(Objective.for_data(products(30)), metric="loss")
-    linear = RaceEntry(LINEAR, 0.5, {"loss": 0.5, "accuracy": 0.9}, 0)
-    assert not beats(RaceEntry("gru", 0.1, {"loss": 0.1, "accuracy": 0.9}, 3), linear, goal, 100)
-    assert beats(RaceEntry("gru", 0.1, {"loss": 0.1, "accuracy": 0.95}, 3), linear, goal, 100)
-    assert not beats(RaceEntry("gru", 0.49, {"loss": 0.49, "accuracy": 0.95}, 3), linear, goal, 100)
-    assert beats(RaceEntry("gru", 0.1, {"rmse": 0.1}, 3), replace(linear, metrics={"rmse": 0.5}), goal, 100)
+    rows = torch.linspace(0.2, 0.8, 100)
+    linear = RaceEntry(LINEAR, 0.5, {"loss": 0.5, "accuracy": 0.9}, 0, rows=rows)
+    # A small gain of every series is more certain than a large one of a few.
+    steady = RaceEntry("gru", 0.49, {"loss": 0.49, "accuracy": 0.91}, 3, rows=rows - 0.01)
+    few = rows.clone()
+    few[::50] -= 0.5
+    few[1::50] += 0.4
+    assert beats(steady, linear, goal) and not beats(replace(steady, rows=few), linear, goal)
+    ranked = replace(linear, metrics={"accuracy": 0.9, "auroc": 0.8})
+    assert not beats(replace(steady, metrics=ranked.metrics), ranked, goal)
+    assert beats(replace(steady, metrics={"accuracy": 0.9, "auroc": 0.9}), ranked, goal)
+    assert not beats(replace(steady, folds=1), replace(linear, folds=3), goal)
+    assert beats(replace(steady, metrics={"rmse": 0.1}), replace(linear, metrics={"rmse": 0.5}), goal)
 
 
 def test_the_same_data_and_seed_give_the_same_race():
@@ -151,19 +159,19 @@ def test_candidates_suit_the_times_and_the_missing_values():
     s = products(10)
     irregular = from_list([[1.0, 2.0, 3.0]], times=[[0.0, 1.0, 5.0]], target=[1.0])
     missing = from_list([[1.0, np.nan, 3.0]], target=[1.0])
-    assert [c.model for c in candidates_for(s, {}, small=True)][1] == "lstm"
-    assert [c.model for c in candidates_for(irregular, {}, small=True)][1] == "lstm-dt"
-    assert [c.model for c in candidates_for(missing, {}, small=True)][1] == "gru-d"
+    for series, model in ((s, "lstm"), (irregular, "lstm-dt"), (missing, "gru-d")):
+        assert candidates_for(series, {}, small=True)[0].model == model
+        assert candidates_for(series, {}, small=False)[1].model == model
     assert {c.network["hidden_size"] for c in candidates_for(s, {"hidden_size": 8}, small=True)} == {8}
 
 
 # ---- what is chosen by --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("rare", "metric"), [(12, "auroc"), (45, "loss"), (4, "loss")])
-def test_a_rare_class_is_selected_by_auroc(rare, metric):
-    s = from_list([[float(i)] for i in range(100)], target=["ill"] * rare + ["well"] * (100 - rare))
-    assert selection_metric(Objective.for_data(s), s) == metric
+def test_the_loss_selects_unless_a_task_has_a_metric():
+    s = from_list([[float(i)] for i in range(100)], target=["ill"] * 12 + ["well"] * 88)
+    goal = Objective.for_data(s)
+    assert selection_metric(goal) == "loss" and selection_metric(replace(goal, metric="auroc")) == "auroc"
 
 
 def test_settings_of_the_user_are_not_changed():
@@ -337,8 +345,3 @@ def test_an_estimator_with_few_series_or_a_name_has_no_race():
     assert SequenceRegressor(epochs=1).fit(x[:4], y[:4]).race_ is None
     refitted = SequenceRegressor("gru", hidden_size=4, epochs=2, refit=True, random_state=0).fit(x, y)
     assert refitted.race_.winner.model == "gru" and refitted.best_epoch_ == refitted.race_.chosen.epochs
-
-
-def test_objectives_of_tasks_keep_their_metric():
-    s = products(30)
-    assert selection_metric(replace(Objective.for_data(s), metric="f1"), s) == "f1"

@@ -15,7 +15,7 @@ from rich.console import Console
 from ..runs import Config
 from ..settings import error_at, naming_options
 from ..storage import check_text
-from ..training import AUTO, Settings
+from ..training import AUTO, Event, Settings
 from . import flags
 from .options import check_folder, check_source, with_plugins
 
@@ -173,7 +173,7 @@ def _new(
     prepared = prepare(asked)
     show_prepared(console, asked, prepared)
     leaves_open = asked.model.model == AUTO
-    asked, race = choose(asked, prepared)
+    asked, race = choose(asked, prepared, on_event=partial(_say_candidate, console))
     if leaves_open or race is not None:
         show_race(console, asked, prepared, race)
     assembly = assemble_run(asked, prepared, race=race)  # refuses what cannot be trained before a folder is created
@@ -209,6 +209,15 @@ def _resume(
     _run(partial(resume_run, folder, on_event=bar, **content), bar, console, folder, as_json)
     if finished:
         say(console, f"{folder} is finished; for more epochs: chronode train --resume {folder} --epochs N")
+
+
+def _say_candidate(console: Console, event: Event) -> None:
+    """Prints the result of a candidate of a race."""
+    from ..training import Note
+    from .outcome import say
+
+    if isinstance(event, Note):
+        say(console, event.text)
 
 
 def _run(work: Callable[[], Outcome], bar: ProgressBar, console: Console, folder: Path, as_json: bool) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         summary_names,
     )
     from ._attribution import Attribution, integrated_gradients
-    from ._auto import SMALL, can_race, race, selection_metric
+    from ._auto import AUTO_START, SMALL, can_race, race, selection_metric
     from ._baselines import (
         MeasuredBaselines,
         autoregression,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from ..data import Parts, Sequences, folds_of
 from ..model.start import StartFit
@@ -15,20 +18,26 @@ from ..training import (
     Note,
     Objective,
     Settings,
+    Trained,
     TrainingStopped,
     assemble,
-    class_counts,
     completed,
     fit_named,
     mean_and_std,
+    row_losses,
     seconds_of,
     spec_for,
     together,
 )
-from ._race import FOLDS, Candidate, Race, RaceEntry, affordable, beats, best_of, decide, deciding, entry_of
+from ._race import FOLDS, Candidate, Race, RaceEntry, affordable, beats, best_of, decide, entry_of
 
 SMALL = 500
 """With fewer series, candidates are cross-validated, and the winner is trained on all of them."""
+AUTO_START = "stacked"
+"""Start of a model that is chosen automatically."""
+_PATIENCE = 8
+_ERRORS_OF_VARIANTS = 2.0
+_NOTHING_LEFT = 0.01  # mean loss of the start below which no network can add to it
 
 
 def can_race(train: Sequences, valid: Sequences) -> bool:
@@ -38,24 +47,16 @@ def can_race(train: Sequences, valid: Sequences) -> bool:
     return usual and train is not valid and groups >= 2 * FOLDS
 
 
-def selection_metric(objective: Objective, data: Sequences) -> str:
+def selection_metric(objective: Objective) -> str:
     """Returns the metric that chooses epochs and candidates: the loss, which is smoother than the share of correct
-    predictions; the area under the ROC curve if a class is rare.
+    predictions and has a standard error series by series; or the metric of a task.
 
     Example:
         >>> from chronode.data import from_list
-        >>> rare = from_list([[1.0]] * 100, target=["ill"] * 12 + ["well"] * 88)
-        >>> selection_metric(Objective.for_data(rare), rare)
-        'auroc'
+        >>> selection_metric(Objective.for_data(from_list([[1.0], [2.0]], target=["a", "b"])))
+        'loss'
     """
-    if objective.metric not in ("accuracy", "rmse"):
-        return objective.metric
-    if objective.kind == "class" and "auroc" in objective.metrics:
-        counts = class_counts(data)
-        counts = counts[counts > 0]
-        if counts.min() >= 10 and counts.min() < 0.5 * counts.sum() / len(counts):
-            return "auroc"
-    return "loss"
+    return "loss" if objective.metric in ("accuracy", "rmse") else objective.metric
 
 
 def race(
@@ -97,65 +98,118 @@ def race(
         ('linear start alone', 0)
     """
     free, settings = settings.free, completed(settings, parts)
-    metric = settings.metric or selection_metric(objective, parts.train)
+    metric = settings.metric or selection_metric(objective)
     objective = objective.with_settings(metric, settings.class_weights, parts.train)
     chosen, folds, epochs = affordable(candidates, parts, settings, seconds_of(budget), variants=len(pools))
     judged = _judged(parts, settings, folds)
-    starts = [_start(pair, settings, start) if start != "none" else None for pair in judged]
+    whole = None if start == "none" else _start(parts, settings, start)
+    starts = [None if whole is None else pair.start_of(whole) for pair in judged]
     course = _Course(parts, objective, settings, judged, starts, epochs, free, missing, on_event)
-    found = [course.run(candidate) for candidate in chosen]
-    best, count = best_of(found, objective), deciding(judged, objective)
-    linear = None if starts[0] is None else course.linear_entry()
-    if linear is None or beats(best[0], linear, objective, count):
-        found += [course.run(replace(best[1], network={**best[1].network, "pool": pool})) for pool in pools]
-    for entry, own in found[len(chosen) :]:
-        if not entry.fault and beats(entry, best[0], objective, count):
-            best = entry, own
-    decided = decide(found, best, linear, objective, settings, free, judged)
-    return replace(decided, linear=None if settings.refit else starts[0])
+    linear = None if whole is None else course.start_entry(whole)
+    if linear is not None and not linear.rows.nan_to_num().sum() > _NOTHING_LEFT * len(linear.rows):
+        return replace(
+            decide([], (linear, candidates[0]), linear, objective, settings, free, len(judged)), linear=whole
+        )
+    found = course.run_all(chosen, linear)
+    best = best_of(found, objective)
+    if linear is None or beats(best[0], linear, objective):
+        pooled = [replace(best[1], network={**best[1].network, "pool": pool}) for pool in pools]
+        for entry, own in course.run_all(pooled, linear):
+            found.append((entry, own))
+            if not entry.fault and beats(entry, best[0], objective, _ERRORS_OF_VARIANTS):
+                best = entry, own
+    return replace(decide(found, best, linear, objective, settings, free, len(judged)), linear=whole)
+
+
+class _Pair(NamedTuple):
+    """Training and held-out series, with their row numbers among all; None if they are the parts themselves."""
+
+    parts: Parts
+    train: Tensor | None = None
+    valid: Tensor | None = None
+
+    def start_of(self, whole: StartFit) -> StartFit:
+        """Returns the start for these series: out-of-fold outputs of the one that was fitted to all."""
+        return whole if self.train is None or self.valid is None else whole.fold(self.train, self.valid)
 
 
 @dataclass
 class _Course:
-    """State that all candidates of a race share: the series, the linear starts and the number of epochs."""
+    """State that all candidates of a race share: the series, the starts and the number of epochs."""
 
     parts: Parts
     objective: Objective
     settings: Settings
-    judged: list[Parts]
+    judged: list[_Pair]
     starts: list[StartFit | None]
     epochs: int
     free: Collection[str]
     missing: bool | None
     on_event: Callable[[Any], None] | None
-    before: list[Epoch] = field(default_factory=list)
 
-    def run(self, candidate: Candidate) -> tuple[RaceEntry, Candidate]:
-        """Trains a candidate on every fold, and returns its best epoch."""
+    def run_all(self, candidates: Sequence[Candidate], linear: RaceEntry | None) -> list[tuple[RaceEntry, Candidate]]:
+        """Trains candidates one by one, and tells the result of each and the time left.
+
+        With few series, the race ends with a candidate that does not improve on the start in any epoch of the first
+        fold.
+        """
+        found = []
+        for number, candidate in enumerate(candidates, start=1):
+            began = time.perf_counter()
+            found.append(self._run(candidate, linear))
+            if self.on_event is not None:
+                entry, seconds = found[-1][0], time.perf_counter() - began
+                result = entry.fault or f"{self.objective.metric} {entry.value:.4g}"
+                left = len(candidates) - number
+                rest = f", about {left * seconds:.0f} s left" if left else ""
+                self.on_event(Note(f"{candidate}: {result} in {seconds:.0f} s{rest}"))
+            if self.settings.refit and linear is not None and found[-1][0].folds < linear.folds:
+                break
+        return found
+
+    def start_entry(self, whole: StartFit) -> RaceEntry:
+        """Returns the result of the start alone, by its outputs for held-out series."""
+        rows, epochs = [], []
+        for pair, fitted in zip(self.judged, self.starts, strict=True):
+            assert fitted is not None
+            valid = pair.parts.valid
+            output = fitted.outputs(valid) if fitted.held_out_valid is None else fitted.held_out_valid
+            goal = _goal(valid, self.objective)
+            scores = self.objective.scores()
+            self.objective.measure(scores, output, goal)
+            epochs.append([Epoch(0, float("nan"), float(self.objective.loss_of(output, goal).mean), scores.compute())])
+            rows.append(self.objective.row_losses(output, goal).float())
+        entry = self._entry(f"{whole.start.name} alone", epochs)
+        return replace(entry, rows=torch.cat(rows), folds=len(rows))
+
+    def _run(self, candidate: Candidate, linear: RaceEntry | None) -> tuple[RaceEntry, Candidate]:
+        """Trains a candidate on every fold, and returns its best epoch.
+
+        If it does not improve on the start in the first fold, the others are left out.
+        """
         own = replace(self.settings, **{k: v for k, v in candidate.training.items() if k in self.free})
         # On one device: further processes begin with the run of the winner.
-        own = replace(own, epochs=self.epochs, refit=None, early_stop=0 if own.refit else own.early_stop, devices=1)
+        own = replace(own, epochs=self.epochs, refit=None, early_stop=_PATIENCE, devices=1)
         more = {} if self.missing is None else {"missing": self.missing}
         spec = spec_for(self.parts, candidate.model, **candidate.network, **more)
-        if self.on_event is not None:
-            folds = f", {len(self.judged)} folds" if len(self.judged) > 1 else ""
-            self.on_event(Note(f"trying {candidate}: {self.epochs} epochs{folds}"))
-        curves = []
+        curves, rows = [], []
         try:
-            for pair, linear in zip(self.judged, self.starts, strict=True):
-                fitted = assemble(pair, spec, own, start=linear or "none", objective=self.objective).fit()
+            for pair, start in zip(self.judged, self.starts, strict=True):
+                fitted = assemble(pair.parts, spec, own, start=start or "none", objective=self.objective).fit()
                 if fitted.stopped == "interrupted":
                     raise KeyboardInterrupt
-                curves.append(fitted)
+                curves.append(fitted.history)
+                shown = None if start is None else start.held_out_valid
+                rows.append(row_losses(fitted.model, self.objective, pair.parts.valid, shown))
+                if linear is not None and not fitted.best_epoch and not _improves(fitted):
+                    break
+                own = replace(own, epochs=len(fitted.history), early_stop=0)  # the same for all folds
         except TrainingStopped as error:
             return RaceEntry(str(candidate), float("nan"), {}, 0, str(error)), candidate
-        self.before = [fitted.record.start for fitted in curves if fitted.record.start is not None]
-        return self._entry(str(candidate), [fitted.history for fitted in curves]), candidate
-
-    def linear_entry(self) -> RaceEntry:
-        """Returns the result of the linear start alone."""
-        alone = next((start.start.name for start in self.starts if start is not None), "linear start")
-        return self._entry(f"{alone} alone", [[epoch] for epoch in self.before])
+        entry = replace(self._entry(str(candidate), curves), rows=torch.cat(rows), folds=len(curves))
+        if linear is not None and len(curves) < linear.folds:  # on other series, the start has another loss
+            entry = replace(entry, value=linear.value, metrics=linear.metrics)
+        return entry, candidate
 
     def _entry(self, name: str, curves: Sequence[Sequence[Epoch]]) -> RaceEntry:
         """Returns the best epoch by its mean over the folds, with the spread over them."""
@@ -167,7 +221,7 @@ class _Course:
 
     def _mean(self, curves: Sequence[Sequence[Epoch]]) -> list[Epoch]:
         """Returns the weighted mean over the folds of every epoch."""
-        weights = [len(pair.valid) for pair in self.judged]
+        weights = [len(pair.parts.valid) for pair in self.judged[: len(curves)]]
         share = [weight / sum(weights) for weight in weights]
         found = []
         for epochs in zip(*curves, strict=False):
@@ -178,17 +232,39 @@ class _Course:
         return found
 
 
-def _judged(parts: Parts, settings: Settings, folds: int) -> list[Parts]:
+def _improves(fitted: Trained) -> bool:
+    """Returns whether any epoch has a lower loss than the start."""
+    start = fitted.record.start
+    return start is None or any(epoch.valid_loss < start.valid_loss for epoch in fitted.history)
+
+
+def _goal(s: Sequences, objective: Objective) -> Tensor:
+    target = s.with_classes(objective.classes).target
+    assert target is not None
+    goal = torch.tensor(target.values)
+    return goal.long() if objective.kind == "class" else goal
+
+
+def _judged(parts: Parts, settings: Settings, folds: int) -> list[_Pair]:
     """Returns pairs of training and held-out series."""
     if not settings.refit:
-        return [replace(parts, test=parts.valid)]
+        return [_Pair(replace(parts, test=parts.valid))]
     whole = together(parts.train, parts.valid)
-    fold = folds_of(whole, FOLDS, seed=settings.seed)
-    pairs = [(whole[fold != i], whole[fold == i]) for i in range(folds)]
-    return [replace(parts, train=train, valid=valid, test=valid) for train, valid in pairs if len(train) and len(valid)]
+    fold = torch.tensor(folds_of(whole, FOLDS, seed=settings.seed))
+    rows = [((fold != i).nonzero()[:, 0], (fold == i).nonzero()[:, 0]) for i in range(folds)]
+    return [
+        _Pair(
+            replace(parts, train=whole[train.numpy()], valid=whole[valid.numpy()], test=whole[valid.numpy()]),
+            train,
+            valid,
+        )
+        for train, valid in rows
+        if len(train) and len(valid)
+    ]
 
 
-def _start(pair: Parts, settings: Settings, start: str) -> StartFit:
-    # Held-out series of a fold must not choose the penalty.
-    valid = pair.train[:0] if settings.refit else pair.valid
-    return fit_named(start, pair.train, valid, settings.seed)
+def _start(parts: Parts, settings: Settings, start: str) -> StartFit:
+    if settings.refit:
+        whole = together(parts.train, parts.valid)
+        return fit_named(start, whole, whole[:0], settings.seed)
+    return fit_named(start, parts.train, parts.valid, settings.seed)

@@ -6,10 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from ..data import Parts, Sequences, is_irregular
 from ..model import ALONE
 from ..model.start import StartFit
-from ..training import Epoch, Objective, Settings
+from ..training import Epoch, Objective, Settings, standard_error
 
 _EARLY_STOP_WITHOUT_GAIN = 10
 
@@ -25,6 +28,8 @@ class RaceEntry:
         epochs: That epoch; 0 for the linear start.
         fault: Why it could not be trained.
         spread: Standard deviation of the value over the folds; None if there is only one.
+        rows: Loss of every held-out series, fold by fold.
+        folds: Number of folds; one of several if it did not improve on the start there.
     """
 
     name: str
@@ -33,6 +38,8 @@ class RaceEntry:
     epochs: int
     fault: str = ""
     spread: float | None = None
+    rows: Tensor = field(default_factory=lambda: torch.empty(0), compare=False, repr=False)
+    folds: int = 1
 
 
 @dataclass(frozen=True)
@@ -46,8 +53,7 @@ class Race:
         metric: Metric that decided.
         judged: Method of the measurement: "3-fold cross-validation" or "validation".
         reason: The choice in a sentence, with the numbers that decided.
-        linear: The linear start of all candidates on the training part; None if the model is refitted,
-            because the start is then fitted again.
+        linear: The start of all candidates, fitted to the training part, or with a refit to all series.
     """
 
     winner: Candidate
@@ -67,7 +73,13 @@ class Race:
     def as_dict(self) -> dict[str, Any]:
         """Returns the results as plain data for JSON."""
         rows = [
-            {**entry.metrics, "candidate": entry.name, "epochs": entry.epochs, "spread": entry.spread}
+            {
+                **entry.metrics,
+                "candidate": entry.name,
+                "epochs": entry.epochs,
+                "spread": entry.spread,
+                "folds": entry.folds,
+            }
             for entry in self.entries
         ]
         about = {"metric": self.metric, "judged": self.judged, "reason": self.reason}
@@ -103,47 +115,46 @@ def decide(
     objective: Objective,
     settings: Settings,
     free: Collection[str],
-    judged: list[Parts],
+    folds: int,
 ) -> Race:
-    """Ranks the entries; a network has to beat the linear start by more than chance allows."""
+    """Ranks the entries; a network has to beat the start by more than one standard error."""
     best, winner = chosen
-    count = deciding(judged, objective)
-    wins = linear is None or beats(best, linear, objective, count)
+    wins = linear is None or beats(best, linear, objective)
     made = replace(settings, metric=objective.metric)
     made = replace(made, **{name: value for name, value in winner.training.items() if name in free})
     if settings.refit:
         made = replace(made, epochs=best.epochs if wins else 0, early_stop=0)
     elif not wins and "early_stop" in free:
         made = replace(made, early_stop=_EARLY_STOP_WITHOUT_GAIN)
-    on = f"{len(judged)}-fold cross-validation" if len(judged) > 1 else "validation"
+    on = f"{folds}-fold cross-validation" if folds > 1 else "validation"
     alone = [] if linear is None else [linear]
     entries = sorted([*alone, *(entry for entry, _ in found)], key=lambda entry: _rank(entry, objective))
-    reason = _reason(best, linear, wins, entries, objective, on, count, bool(settings.refit))
+    reason = _reason(best, linear, wins, entries, objective, on, bool(settings.refit))
     return Race(winner, made, tuple(entries), objective.metric, on, reason)
 
 
-def deciding(judged: list[Parts], objective: Objective) -> int:
-    """Returns how many held-out series decide."""
-    return max(1, sum(objective.deciding(pair.valid) for pair in judged))
-
-
-def beats(best: RaceEntry, other: RaceEntry, objective: Objective, count: int) -> bool:
-    """Returns whether an entry beats another, simpler one by more than chance allows on `count` series.
-
-    A lower loss alone may only mean more extreme probabilities: for classification, accuracy must improve as well.
+def beats(best: RaceEntry, other: RaceEntry, objective: Objective, errors: float = 1.0) -> bool:
+    """Returns whether an entry beats a simpler one: it has the better value and more correct predictions, and its mean
+    loss is lower by more than `errors` standard errors of the differences, series by series.
     """
-    if objective.metric == "loss" and not _more_correct(best, other):
+    if best.folds < other.folds or not objective.better(best.value, other.value) or not _more_correct(best, other):
         return False
-    return objective.gain(best.value, other.value) > _allowed(count)
+    gain, error = paired_gain(best, other)
+    return gain > errors * error
 
 
-def _allowed(count: int) -> float:
-    """Returns the gain that chance allows on `count` series."""
-    return 0.5 * count**-0.5
+def paired_gain(best: RaceEntry, other: RaceEntry) -> tuple[float, float]:
+    """Returns by how much the mean loss of an entry is lower than that of another one, with its standard error."""
+    gaps = other.rows[: len(best.rows)] - best.rows[: len(other.rows)]
+    return float(gaps.nanmean()), standard_error(gaps)
 
 
 def _more_correct(best: RaceEntry, linear: RaceEntry) -> bool:
-    return best.metrics.get("accuracy", 1.0) > linear.metrics.get("accuracy", 0.0)
+    """Returns whether more predictions are correct, or as many with a better order: a lower loss alone may only mean
+    more extreme probabilities.
+    """
+    gaps = [best.metrics.get(name, 1.0) - linear.metrics.get(name, 0.0) for name in ("accuracy", "auroc")]
+    return gaps[0] > 0 or (gaps[0] == 0 and gaps[1] > 0)
 
 
 def _rank(entry: RaceEntry, objective: Objective) -> float:
@@ -159,21 +170,24 @@ def _reason(
     entries: list[RaceEntry],
     objective: Objective,
     on: str,
-    count: int,
     refit: bool,
 ) -> str:
     """Returns the choice in a sentence, with the numbers that decided."""
     metric = objective.metric
     others = [entry for entry in entries if entry.name not in (best.name, *ALONE) and entry.value == entry.value]
     next_best = f"; next: {others[0].name} {others[0].value:.4g}" if others else ""
+    if linear is not None and best is linear:
+        return f"the {linear.name} ({metric} {linear.value:.4g} by {on}: nothing is left for a network to learn)."
     if linear is not None and not wins:
         what = f"the {linear.name}" if refit else f"{best.name} with a {linear.name.removesuffix(' alone')}"
-        gain, allowed = objective.gain(best.value, linear.value), _allowed(count)
+        gain, error = paired_gain(best, linear)
         lacks = ""
-        if metric == "loss" and gain > 0 and not _more_correct(best, linear):
+        if best.folds < linear.folds:
+            lacks = ", no improvement in the first fold"
+        elif gain > 0 and not _more_correct(best, linear):
             lacks = ", but not more correct predictions"
-        elif 0 < gain <= allowed:
-            lacks = f", {100 * gain:.2g}% better where chance allows {100 * allowed:.2g}% with {count:,} series"
+        elif 0 < gain <= error:
+            lacks = f", a gain of {gain:.2g} ± {error:.2g}"
         return f"{what} ({metric} {linear.value:.4g} by {on}; with {best.name}: {best.value:.4g}{lacks}{next_best})."
     alone = "" if linear is None else f"; the {linear.name}: {linear.value:.4g}"
     return f"{best.name} ({metric} {best.value:.4g} by {on}{next_best}{alone})."
@@ -182,6 +196,7 @@ def _reason(
 FOLDS = 3
 _FEWEST_EPOCHS = 3
 _MOST_EPOCHS = 20
+_ENOUGH_UPDATES = 1_000
 # Microseconds: of an optimizer step, of a time step of a batch (more if values are missing), of a step of one series
 # with 64 units.
 _PER_UPDATE = 4_000.0
@@ -237,6 +252,7 @@ def candidates_for(train: Sequences, network: Mapping[str, Any], *, small: bool)
         Candidate(gated, {"hidden_size": 32 if small else 64, "dropout": 0.2}, {"weight_decay": 0.001, **averaged}),
         Candidate("mmrnn", {"hidden_size": 16, "dropout": 0.2}, {"weight_decay": 0.001, **averaged}),
     ]
+    made = made[1:] + made[:1] if small else made  # the one that learns from few series first
     unique = {str(own): own for own in (replace(one, network=one.network | dict(network)) for one in made)}
     return list(unique.values())
 
@@ -247,7 +263,12 @@ def pools_for(network: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def affordable(
-    candidates: Sequence[Candidate], parts: Parts, settings: Settings, seconds: float, *, variants: int = 0
+    candidates: Sequence[Candidate],
+    parts: Parts,
+    settings: Settings,
+    seconds: float,
+    *,
+    variants: int = 0,
 ) -> tuple[list[Candidate], int, int]:
     """Returns the candidates, folds and epochs that fit into the budget: first fewer epochs, then fewer of the rest.
 
@@ -271,7 +292,9 @@ def affordable(
         own = [costs[str(one)] for one in kept]
         epochs = int(seconds / (folds * (sum(own) + variants * max(own))))
         if epochs >= _FEWEST_EPOCHS or (len(kept) == 1 and folds == 1):
-            return kept, folds, max(1, min(settings.epochs, _MOST_EPOCHS, epochs))
+            enough = max(_MOST_EPOCHS, -(-_ENOUGH_UPDATES // updates))  # few series are trained on more often
+            asked = enough if settings.epochs == Settings.epochs else settings.epochs
+            return kept, folds, max(1, min(asked, enough, epochs))
         if len(kept) > 1:
             kept.remove(max(kept, key=lambda one: costs[str(one)]))
         else:

@@ -121,6 +121,9 @@ def _needs_more_than_one_step(capability: str, model: SequenceModel) -> _Reasons
         names = f"{named('static', ...)}, {named('known', ...)} and {named('calendar', True)}"
         reason = "the model has inputs that single observations lack: static values, or known values of the future"
         yield "static", reason, f"train without {names}; static columns are then channels"
+    if model.others:
+        reason = f"an ensemble of {len(model.networks)} networks needs whole series"
+        yield "ensemble", reason, f"train with {named('ensemble', 1)}"
     windows = model.relative is not None  # of which streams and exports keep the last
     if windows and capability == "step":
         reason = "a model that forecasts from windows needs whole windows"

@@ -64,6 +64,7 @@ class SequenceModel(nn.Module):
 
     Attributes:
         spec: The spec passed to `build`; None for a model assembled by hand.
+        others: Further networks of an ensemble, whose outputs are averaged with those of this one.
         margins: Quantiles of the forecast errors, for prediction intervals; None without `relative`.
 
     Example:
@@ -98,6 +99,7 @@ class SequenceModel(nn.Module):
         self.start = start
         self.relative = relative
         self.margins = None if relative is None else Margins(num_outputs, len(relative.channels))
+        self.others = nn.ModuleList()
         self.spec: ModelSpec | None = None
 
     @classmethod
@@ -124,16 +126,29 @@ class SequenceModel(nn.Module):
         if spec.head_init == "normal":
             nn.init.kaiming_normal_(model.head.weight)
             nn.init.zeros_(model.head.bias)
+        single = replace(spec, ensemble=1, start=None, relative=None, known=())
+        model.others.extend(cls.build(single, vectors) for _ in range(spec.ensemble - 1))
         if start is not None:  # before the first step of training, the linear model is all there is
-            nn.init.zeros_(model.head.weight)
-            nn.init.zeros_(model.head.bias)
+            model.silence()
         model.spec = spec
         return model
 
     @property
+    def networks(self) -> tuple[SequenceModel, ...]:
+        """The networks of an ensemble, of which this model is the first."""
+        return (self, *(other for other in self.others if isinstance(other, SequenceModel)))
+
+    def silence(self) -> None:
+        """Sets the heads of all networks to 0, so that only the start counts."""
+        for network in self.networks:
+            nn.init.zeros_(network.head.weight)
+            nn.init.zeros_(network.head.bias)
+
+    @property
     def is_linear(self) -> bool:
         """Whether the model is its linear start alone: a network with a head of zeros adds nothing."""
-        return self.start is not None and not any(part.count_nonzero() for part in self.head.parameters())
+        heads = [part for network in self.networks for part in network.head.parameters()]
+        return self.start is not None and not any(part.count_nonzero() for part in heads)
 
     @property
     def title(self) -> str:
@@ -141,6 +156,7 @@ class SequenceModel(nn.Module):
         takes its place.
         """
         network = self.layer.cell_class.__name__ if self.spec is None else self.spec.model
+        network = f"{len(self.networks)} × {network}" if self.others else network
         if self.start is None:
             return network
         if self.is_linear and self.spec is not None and self.spec.baseline:
@@ -167,10 +183,16 @@ class SequenceModel(nn.Module):
             started: Outputs to add to those of the network, in place of the linear start's own.
             times: Times of x, and `static (B, S)` for a model with static values.
         """
+        outputs = self.each(x, started=started, **times)
+        return outputs[0] if len(outputs) == 1 else torch.stack(outputs).mean(0)
+
+    def each(self, x: Tensor, *, started: Tensor | None = None, **times: Tensor | None) -> list[Tensor]:
+        """Returns the outputs of each network of an ensemble; the arguments are those of `forward`."""
         if self.relative is None:
             return self._from(x, started, **times)
         view = self.relative.view(x, times.get("lengths"), times.get("observed"), times.get("static"))
-        return self.relative.back(self._from(view.x, started, **self.relative.shown(**times)), view)
+        outputs = self._from(view.x, started, **self.relative.shown(**times))
+        return [self.relative.back(output, view) for output in outputs]
 
     def unit(self, x: Tensor, **times: Tensor | None) -> Tensor | None:
         """Returns the scale of each window, `(B, K)`, in which errors of a forecast are measured; else None."""
@@ -179,12 +201,13 @@ class SequenceModel(nn.Module):
         scale = self.relative.view(x, times.get("lengths"), times.get("observed")).scale
         return scale.repeat(1, self.head.out_features // scale.shape[1])
 
-    def _from(self, x: Tensor, started: Tensor | None, **times: Any) -> Tensor:
-        """Computes what the network adds to the linear start, or to what takes its place."""
-        output = self._network(x, None, **times)[0]
+    def _from(self, x: Tensor, started: Tensor | None, **times: Any) -> list[Tensor]:
+        """Computes what each network adds to the linear start, or to what takes its place."""
+        outputs = [network._network(x, None, **times)[0] for network in self.networks]
         if self.start is None:
-            return output
-        return output + (self.start(x, **times) if started is None else started).to(output)
+            return outputs
+        before = (self.start(x, **times) if started is None else started).to(outputs[0])
+        return [output + before for output in outputs]
 
     def initial_state(self, batch: int) -> State:
         """Returns the state before the first step: those of the layer, of the pooling and of the linear start."""
@@ -324,10 +347,8 @@ class SequenceModel(nn.Module):
         """
         try:
             # A layer has at least one tensor, so this is checked before the layers are built one by one.
-            if spec.num_layers > len(weights):
-                raise ValueError(
-                    f"the spec has {spec.num_layers:,} layers, but there are only {len(weights):,} weight tensors."
-                )
+            if (layers := spec.num_layers * spec.ensemble) > len(weights):
+                raise ValueError(f"the spec has {layers:,} layers, but there are only {len(weights):,} weight tensors.")
             most = max(_FEW_NUMBERS, _MOST_TIMES_THE_WEIGHTS * sum(tensor.numel() for tensor in weights.values()))
             # The initial weights are replaced below.
             with torch.random.fork_rng(devices=[]), Budget(most):

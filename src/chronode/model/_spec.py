@@ -44,6 +44,7 @@ class ModelSpec:
             valid steps. Pooled models need whole series: they are not for live data and export.
         baseline: Naive forecast that takes the place of the linear start because it is better, such as "last value";
             empty otherwise.
+        ensemble: Number of networks with different initial weights, whose outputs are averaged; each learns on its own.
         settings: Settings of the layer (dropout, bidirectional, residual, memory) and of the model.
 
     Example:
@@ -75,10 +76,11 @@ class ModelSpec:
     known: tuple[int, ...] = ()
     pool: str = "last"
     baseline: str = ""
+    ensemble: int = 1
 
     def __post_init__(self) -> None:
         find_model(self.model)
-        for name in ("input_size", "num_outputs", "hidden_size", "num_layers", "embedding_size"):
+        for name in ("input_size", "num_outputs", "hidden_size", "num_layers", "embedding_size", "ensemble"):
             # Plain ints: NumPy integers cannot be written as JSON.
             object.__setattr__(self, name, whole(name, getattr(self, name), at_least=1))
         if self.num_layers > LAYERS.value:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from ..judge import Candidate, Race, can_race, candidates_for, pools_for, race
+from ..judge import AUTO_START, Candidate, Race, can_race, candidates_for, pools_for, race
 from ..model import ModelSpec
 from ..settings import SettingError, SettingTypeError, error_at, named
 from ..training import AUTO, Assembly, Event, Settings, assemble, completed, spec_for
@@ -48,7 +48,7 @@ def choose(
         return _completed(_without_race(config, prepared), prepared, settings), None
     network = {name: size for name in _SIZES if (size := getattr(own, name)) is not None} | own.settings
     candidates = candidates_for(parts.train, network, small=bool(settings.refit)) if auto else []
-    start = own.start or ("linear" if auto else "none")
+    start = own.start or (AUTO_START if auto else "none")
     missing = own.missing if prepared.reading is None else prepared.reading.missing
     options: dict[str, Any] = {"budget": own.budget, "missing": missing, "on_event": on_event, "start": start}
     options["pools"] = pools_for(network) if auto else ()
@@ -84,7 +84,7 @@ def spec_of(config: Config, prepared: Prepared, model: str) -> ModelSpec:
     own = config.model
     fields: dict[str, Any] = {name: getattr(own, name) or size for name, size in _SIZES.items()}
     if model == own.model:
-        fields |= own.settings
+        fields |= {"ensemble": own.ensemble, **own.settings}
     missing = own.missing if prepared.reading is None else prepared.reading.missing
     if missing is not None:
         fields["missing"] = missing

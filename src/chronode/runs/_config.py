@@ -192,6 +192,7 @@ class ModelConfig:
             with features that live data and exports update step by step), "stacked" (several linear models and
             gradient boosting) or "none"; linear by default for forecasts and with model auto.
         budget: Approximate time of the race of models, such as "90s" or "2m".
+        ensemble: Number of networks whose outputs are averaged; a race compares single ones.
 
     Example:
         >>> ModelConfig("ltc", hidden_size=32).hidden_size
@@ -205,6 +206,7 @@ class ModelConfig:
     settings: dict[str, Any] = field(default_factory=dict, metadata=about("Model", "dropout=0.1", "--set"))
     start: str | None = option(None, "Model", "linear", choices=STARTS)
     budget: str = option("1m", "Model", "2m")
+    ensemble: int = option(1, "Model", 4, at_least=1)
 
     def __post_init__(self) -> None:
         check_declared(self)

@@ -277,7 +277,7 @@ def _objective(train: Sequences, reading: Reading, data: DataConfig) -> Objectiv
     # Columns, or the channels that a forecast continues.
     targets = reading.forecast_channels or (() if train.target.classes is not None else train.target.names)
     objective = Objective.for_data(train, scaler=reading.scaler, positive=data.positive, targets=targets)
-    return replace(objective, metric=selection_metric(objective, train))
+    return replace(objective, metric=selection_metric(objective))
 
 
 def _scaler(train: Sequences, data: DataConfig, shapes: dict[str, Any]) -> Scaler | None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ._loaders import evaluation_batches
     from ._metrics import LOWER_IS_BETTER, OWN_METRICS, Metric, Scores, labeled, mean_and_std, register_metric
     from ._objective import Objective, class_counts
-    from ._predict import Predictions, by_target, evaluate, evaluate_targets, predict
+    from ._predict import Predictions, by_target, evaluate, evaluate_targets, predict, row_losses, standard_error
     from ._progress import ProgressBar
     from ._settings import AUTO, MAY_CHANGE, STARTS, Settings, seconds_of
     from ._start import fit_named

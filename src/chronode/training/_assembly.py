@@ -72,6 +72,7 @@ class Assembly:
             # Outputs of the linear start belong to certain series, not to those drawn again in every epoch.
             held_out = None if self.linear is None or self.parts.fresh is not None else self.linear.held_out
             about = {"resume": resume, "notes": self.notes, "started": held_out}
+            about["valid_started"] = None if self.linear is None else self.linear.held_out_valid
             fitted = train(self.network, self.objective, self.settings, self.parts, hooks, **about)
         fitted, linear = not_worse_than_naive(fitted, self.parts, self.linear, per_step=self.forecast)
         if on_event is not None:
@@ -285,6 +286,12 @@ def check_fits(network: SequenceModel, goal: Objective, parts: Parts, settings: 
         )
     if settings.tbptt and network.pool != "last":
         raise ValueError(f"tbptt cannot train a model with pool={network.pool!r}: omit pool or tbptt.")
+    if network.others and (settings.tbptt or settings.devices > 1):
+        other = "tbptt" if settings.tbptt else "devices"
+        raise SettingError(
+            f"an ensemble cannot be trained with {named(other)}: omit {named('ensemble', ...)} or {named(other)}.",
+            argument="ensemble",
+        )
     if settings.tbptt and static:
         raise SettingError(
             f"{named('tbptt')} cannot train a model with static values: omit "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import cached_property
 from typing import cast
 
 import torch
@@ -17,8 +16,8 @@ from ..model import SequenceModel
 from ..model.start import raw_outputs
 from ._events import BatchDone, Epoch, EpochDone, Event, Hooks, Interrupted, restore_optimizer, state_of
 from ._loaders import TrainingBatches, batch_seed, pieces
-from ._objective import Loss, Objective
-from ._predict import evaluate
+from ._objective import Loss, Objective, mean_loss
+from ._predict import evaluate, row_losses, standard_error, start_losses
 from ._schedule import LOOK_EVERY, Schedule, chance_of, exploded, explosion, last_progress, not_finite
 from ._settings import Settings
 
@@ -39,10 +38,13 @@ class Training:
         valid: Sequences,
         hooks: Hooks,
         started: Tensor | None = None,
+        valid_started: Tensor | None = None,
     ):
         self.model, self.objective, self.settings = model, objective, settings
         self.batches, self.valid, self.hooks, self.started = batches, valid, hooks, started
-        self.valid_started = _start_outputs(model, objective, valid)
+        self.valid_started = _start_outputs(model, objective, valid) if valid_started is None else valid_started
+        self.chance = chance_of(model, objective, valid)
+        self.start_losses: Tensor | None = None
         self.place = batches.place
         self.device, self.rank = torch.device("cpu"), 0
         limit = settings.epochs if settings.steps is None else settings.steps / len(batches)
@@ -97,10 +99,8 @@ class Training:
             loss = self._learn_pieces(batch)
         else:
             batch = batch.to(self.device)
-            assert batch.target is not None
-            output = self.model(batch.x, **batch.inputs, **self._given(batch))
             unit = self.model.unit(batch.x, **batch.times)
-            loss = self._learn(self.objective.loss_of(output, batch.target, unit, batch.weights), batch)
+            loss = self._learn(mean_loss(self._losses(batch, unit)), batch)
         place.batch += 1
         self._tick()
         if time.perf_counter() - self._saved >= self.hooks.save_seconds:
@@ -143,6 +143,15 @@ class Training:
 
     # ---- learning ---------------------------------------------------------------------------------------
 
+    def _losses(self, batch: Batch, unit: Tensor | None) -> list[Loss]:
+        """Returns the loss of each network of an ensemble: they learn on their own."""
+        assert batch.target is not None
+        if not self.model.others:  # by `forward`, so that several devices share their gradients
+            outputs = [self.model(batch.x, **batch.inputs, **self._given(batch))]
+        else:
+            outputs = self.model.each(batch.x, **batch.inputs, **self._given(batch))
+        return [self.objective.loss_of(output, batch.target, unit, batch.weights) for output in outputs]
+
     def _measure_untrained(self) -> None:
         """Evaluates the loss before training; with a linear start, these weights are the first candidate."""
         found = evaluate(self.model, self.objective, self.valid, self.valid_started)
@@ -158,15 +167,25 @@ class Training:
     def _is_better(self, value: float, valid_loss: float) -> bool:
         """Whether an epoch is the best so far; a linear start has to be beaten by more than chance allows."""
         if self.best_epoch == 0 and self.start is not None and self.best_value is not None:
-            return self.objective.gain(value, self.best_value) > self.chance
+            return self._beats_start(value, self.best_value)
         if value == self.best_value:  # on small data many epochs have the same accuracy; the lower loss decides
             return valid_loss < self.history[self.best_epoch - 1].valid_loss
         return self.objective.better(value, self.best_value)
 
-    @cached_property
-    def chance(self) -> float:
-        """The gain on the linear start that chance allows."""
-        return chance_of(self.model, self.objective, self.valid)
+    def _beats_start(self, value: float, than: float) -> bool:
+        """Whether an epoch is better than the start by more than one standard error of the mean difference of their
+        losses, series by series; forecasts and targets at every step by a share of what is left to gain.
+        """
+        if not self.objective.better(value, than):
+            return False
+        if self.model.relative is not None or self.objective.per_step:
+            return self.objective.gain(value, than) > self.chance
+        candidate = self.candidate()
+        if self.start_losses is None:
+            self.start_losses = start_losses(candidate, self.objective, self.valid, self.valid_started)
+        gaps = self.start_losses - row_losses(candidate, self.objective, self.valid, self.valid_started)
+        self.chance = standard_error(gaps) / max(float(self.start_losses.nanmean()), 1e-12)
+        return float(gaps.nanmean()) > standard_error(gaps)
 
     def _last_progress(self) -> int:
         """Returns the best epoch; before any beats the linear start clearly, the last that improved at all."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -30,6 +30,13 @@ class Loss(NamedTuple):
     def mean(self) -> Tensor:
         """The mean loss; 0 if no target is known."""
         return self.sum / torch.where(self.weight > 0, self.weight, torch.ones_like(self.weight))
+
+
+def mean_loss(losses: Sequence[Loss]) -> Loss:
+    """Returns the mean of the losses of several networks for the same targets."""
+    if len(losses) == 1:
+        return losses[0]
+    return Loss(torch.stack([loss.sum for loss in losses]).mean(0), losses[0].weight)
 
 
 @dataclass(frozen=True)
@@ -218,6 +225,19 @@ class Objective:
         # Not by_class[target[known]]: on a GPU, the host would wait for the number of known targets.
         each = known if by_class is None else torch.where(known, by_class[target.clamp(min=0)], 0)
         return _weighted(losses, each, None if weights is None else weights.reshape(-1))
+
+    def row_losses(self, output: Tensor, target: Tensor) -> Tensor:
+        """Returns the loss of each series with one target `(B,)`, NaN where it is unknown, without class weights.
+
+        Example:
+            >>> goal = Objective("value", 2, False, "rmse", ("rmse",), "squared")
+            >>> goal.row_losses(torch.zeros(2, 2), torch.tensor([[1.0, 3.0], [2.0, torch.nan]])).tolist()
+            [5.0, 4.0]
+        """
+        if self.kind == "value":
+            return (output - target.to(output.dtype)).square().nanmean(-1)
+        losses = nn.functional.cross_entropy(output, target, ignore_index=UNKNOWN, reduction="none")
+        return losses.masked_fill(target == UNKNOWN, torch.nan)
 
     def scores(self) -> Scores:
         """Returns empty metrics; add batches with `measure`."""

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ..data import Batch, Sequences
 from ..model import SequenceModel, check_symbols
+from ..model.start import raw_outputs
 from ._loaders import evaluation_batches
 from ._metrics import Scores
 from ._objective import VALUES, Objective
@@ -91,6 +92,36 @@ def evaluate(
         total, weight = total + float(loss.sum), weight + float(loss.weight)
         objective.measure(scores, output, target)
     return {"loss": total / weight if weight else float("nan"), **scores.compute()}
+
+
+def row_losses(model: SequenceModel, objective: Objective, data: Sequences, started: Tensor | None = None) -> Tensor:
+    """Returns the loss `(N,)` of each series with one target; `started` as for `outputs`."""
+    found = torch.full((len(data),), torch.nan)
+    for batch, output in outputs(model, data.with_classes(objective.classes), started):
+        assert batch.target is not None
+        found[batch.rows] = objective.row_losses(output.cpu(), batch.target).to(found)
+    return found
+
+
+def start_losses(model: SequenceModel, objective: Objective, data: Sequences, started: Tensor | None = None) -> Tensor:
+    """Returns the loss `(N,)` of each series by what the network starts from; arguments as for `row_losses`."""
+    assert model.start is not None
+    outputs = raw_outputs(model.start, data, model.relative) if started is None else started
+    target = data.with_classes(objective.classes).target
+    assert target is not None
+    goal = torch.tensor(target.values)
+    return objective.row_losses(outputs, goal.long() if objective.kind == "class" else goal).float()
+
+
+def standard_error(gaps: Tensor) -> float:
+    """Returns the standard error of the mean of paired differences; NaN are left out.
+
+    Example:
+        >>> standard_error(torch.tensor([1.0, 3.0, torch.nan, 1.0, 3.0]))
+        0.5773502588272095
+    """
+    known = gaps[~gaps.isnan()]
+    return float(known.std() / len(known) ** 0.5) if len(known) > 1 else float("inf")
 
 
 def predict(model: SequenceModel, objective: Objective, data: Sequences) -> Predictions:

@@ -43,8 +43,11 @@ def train(
     resume: bool,
     notes: tuple[str, ...],
     started: Tensor | None = None,
+    valid_started: Tensor | None = None,
 ) -> Trained:
-    """Trains `network` in place; see `fit`. `started` are outputs of the linear start for the training series."""
+    """Trains `network` in place; see `fit`. `started` are outputs of the linear start for the training series, and
+    `valid_started` for the validation series, by default its own.
+    """
     batches = TrainingBatches(parts, settings, Place())
     saved = hooks.store.latest() if resume and hooks.store is not None else None
     compiled = _compiles(network, settings, parts.train, hooks) if saved is None else _compiled_before(saved[1])
@@ -53,7 +56,7 @@ def train(
     if saved is not None:
         network = network.with_settings_of(under("model", saved[0]))
     compiler.use(network, compiled)
-    run = Training(network, objective, settings, batches, parts.valid, hooks, started)
+    run = Training(network, objective, settings, batches, parts.valid, hooks, started, valid_started)
     if saved is not None and facts is not None:
         _restore(run, saved[0], facts)
     try:

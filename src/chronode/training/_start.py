@@ -6,7 +6,7 @@ import copy
 from dataclasses import replace
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..data import Parts, Sequences
 from ..model import SequenceModel
@@ -98,8 +98,7 @@ def put_start(network: SequenceModel, fitted: StartFit) -> None:
     network.start = copy.deepcopy(fitted.start)
     if network.relative is not None and fitted.relative is not None:
         network.relative.load_state_dict(fitted.relative.state_dict())
-    nn.init.zeros_(network.head.weight)
-    nn.init.zeros_(network.head.bias)
+    network.silence()
 
 
 def not_worse_than_naive(
@@ -158,8 +157,7 @@ def _naive_starts(fitted: Trained, parts: Parts, per_step: bool) -> dict[str, St
 def _without_network(model: SequenceModel) -> SequenceModel:
     """Returns the linear start alone."""
     alone = copy.deepcopy(model)
-    nn.init.zeros_(alone.head.weight)
-    nn.init.zeros_(alone.head.bias)
+    alone.silence()
     return alone
 
 

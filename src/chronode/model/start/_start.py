@@ -181,6 +181,7 @@ class StartFit:
         relative: For forecasts, the transform of windows to their own level and scale, applied before `start`.
         scale: Logits per unit of the outputs of a ridge regression; None for a logistic regression and for numbers.
         note: Remark for the user.
+        held_out_valid: Outputs of the validation series of a fold, by models that did not see them; None if none did.
     """
 
     start: Start
@@ -191,10 +192,21 @@ class StartFit:
     relative: Relative | None = None
     scale: float | None = field(default=None, kw_only=True)
     note: str = field(default="", kw_only=True)
+    held_out_valid: Tensor | None = field(default=None, kw_only=True)
 
     def outputs(self, s: Sequences) -> Tensor:
         """Returns logits or values `(N, K)` of all series; for a target per step, `(steps, K)`."""
         return outputs_of(self.start, s, self.relative)
+
+    def fold(self, train: Tensor, valid: Tensor) -> StartFit:
+        """Returns the fit for a fold of its training series: their out-of-fold outputs in place of its own.
+
+        Args:
+            train: Row numbers of the series to train on.
+            valid: Row numbers of the series to compare by.
+        """
+        assert self.held_out is not None
+        return replace(self, held_out=self.held_out[train], held_out_valid=self.held_out[valid])
 
     def refitted(self, *parts: Sequences) -> StartFit:
         """Returns the same features and penalty, fitted to all series of these parts."""
