@@ -11,7 +11,7 @@ import pytest
 from commands import run
 from entries import entry
 
-from chronode.lab.experiments.drawings import drawings
+from chronode.lab.experiments.figures import drawings
 from chronode.lab.experiments.jobs import Finished, TableJob, make_runs, missing
 from chronode.lab.experiments.ledger import Ledger
 from chronode.lab.experiments.page import render

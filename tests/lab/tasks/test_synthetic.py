@@ -12,15 +12,11 @@ from scipy.integrate import solve_ivp
 from torch.nn.functional import cross_entropy
 
 import chronode
-import chronode.lab.tasks.circle
 import chronode.lab.tasks.digits
 import chronode.lab.tasks.noisy
 from chronode.lab.tasks import find_task
-from chronode.lab.tasks.adding import NAIVE, adding
 from chronode.lab.tasks.bitstream import bitstream
-from chronode.lab.tasks.circle import circle
-from chronode.lab.tasks.copying import copying, memoryless
-from chronode.lab.tasks.lorenz import lorenz96, slope, trajectory
+from chronode.lab.tasks.synthetic import NAIVE, adding, circle, copying, lorenz96, memoryless, slope, trajectory
 
 SYNTHETIC = ("adding", "bitstream", "circle", "copy", "lorenz96")
 IMAGES = ("smnist", "psmnist", "row-mnist", "event-mnist", "noisy-mnist", "noisy-cifar")

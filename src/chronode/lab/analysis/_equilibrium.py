@@ -53,8 +53,8 @@ def convergence(layer: Layer, x: Tensor, h: Tensor | None = None, *, steps: int 
         >>> import torch, chronode
         >>> _ = torch.manual_seed(0)
         >>> layer = chronode.create("irnn", 3, 8, recurrent="full")
-        >>> found = convergence(layer, torch.randn(4, 3))
-        >>> bool((found.distances[:, -1] < 1e-5).all()), bool((found.rates <= found.bound + 1e-3).all())
+        >>> result = convergence(layer, torch.randn(4, 3))
+        >>> bool((result.distances[:, -1] < 1e-5).all()), bool((result.rates <= result.bound + 1e-3).all())
         (True, True)
     """
     from scipy.optimize import fsolve
@@ -126,8 +126,8 @@ def equilibrium_eigenvalues(layer: Layer, x: Tensor, *, lengths: Tensor | None =
 
     Example:
         >>> import torch, chronode
-        >>> found = equilibrium_eigenvalues(chronode.create("irnn", 3, 8, recurrent="full"), torch.randn(2, 5, 3))
-        >>> found.real.shape, found.stable
+        >>> result = equilibrium_eigenvalues(chronode.create("irnn", 3, 8, recurrent="full"), torch.randn(2, 5, 3))
+        >>> result.real.shape, result.stable
         ((80,), 1.0)
     """
     cell = _cell(layer)

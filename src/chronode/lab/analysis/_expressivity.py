@@ -106,8 +106,8 @@ def trajectory(model: str, setting: Setting | None = None, *, seed: int = 0, poi
         points: Number of evenly spaced times at which the trajectory is measured.
 
     Example:
-        >>> found = trajectory("neural-ode", Setting("sigmoid", width=20))
-        >>> found.latent.shape, found.depth * REFINE  # the paper: 0.56
+        >>> result = trajectory("neural-ode", Setting("sigmoid", width=20))
+        >>> result.latent.shape, result.depth * REFINE  # the paper: 0.56
         ((1, 1000, 2), 0.56)
     """
     setting = Setting() if setting is None else setting
@@ -189,8 +189,8 @@ def sweep(
         progress: Called with (finished networks, total networks).
 
     Example:
-        >>> found = sweep("activation", ["tanh", "sigmoid"], tries=2, setting=Setting(width=10, recipe="text"))
-        >>> found.lengths.shape
+        >>> result = sweep("activation", ["tanh", "sigmoid"], tries=2, setting=Setting(width=10, recipe="text"))
+        >>> result.lengths.shape
         (3, 2, 2)
     """
     setting = Setting() if setting is None else setting

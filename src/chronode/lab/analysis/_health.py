@@ -77,8 +77,8 @@ def health(model: SequenceModel, sequences: Sequences, *, most: int = 16) -> Hea
     Example:
         >>> import chronode
         >>> from chronode.lab.tasks.bitstream import bitstream
-        >>> found = health(SequenceModel(chronode.create("mmrnn", 1, 8, outputs="last"), 2), bitstream(8, seed=0))
-        >>> len(found.findings)
+        >>> result = health(SequenceModel(chronode.create("mmrnn", 1, 8, outputs="last"), 2), bitstream(8, seed=0))
+        >>> len(result.findings)
         5
     """
     if not len(sequences):

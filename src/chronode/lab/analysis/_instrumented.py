@@ -26,7 +26,7 @@ class Inside(NamedTuple):
     """A cell of a stack, its inputs `(T, B, D)`, and its states after every step `(T, B, all parts)`."""
 
     cell: Cell
-    seen: Tensor
+    inputs: Tensor
     states: Tensor
 
 

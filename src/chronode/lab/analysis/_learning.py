@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from ...storage import Result
 from ...training import BatchDone, Event, Settings, assemble
 from ..tasks import find_task
-from ..tasks.adding import NAIVE
-from ..tasks.copying import memoryless
+from ..tasks.synthetic import NAIVE, memoryless
 
 
 @dataclass(frozen=True)

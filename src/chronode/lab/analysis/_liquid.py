@@ -122,8 +122,8 @@ def time_constants(
         settings: Settings of a model given by name.
 
     Example:
-        >>> found = time_constants("ltc", torch.randn(1, 50, 2, generator=torch.Generator().manual_seed(0)))
-        >>> bool((found.lower <= found.values).all() and (found.values <= found.upper).all())
+        >>> result = time_constants("ltc", torch.randn(1, 50, 2, generator=torch.Generator().manual_seed(0)))
+        >>> bool((result.lower <= result.values).all() and (result.values <= result.upper).all())
         True
     """
     layer = as_layer(model, x.shape[-1], hidden_size, seed, **settings)

@@ -205,7 +205,7 @@ def track_adding(
         >>> history.steps.tolist()
         [0, 1, 2]
     """
-    from ..tasks.adding import adding
+    from ..tasks.synthetic import adding
 
     whole("steps", steps, at_least=1)
     histories = []

@@ -49,8 +49,8 @@ def state_bounds(
 
     Example:
         >>> import torch
-        >>> found = state_bounds("unicornn", torch.randn(100, 3, generator=torch.Generator().manual_seed(0)))
-        >>> bool((found.y <= found.y_bound).all() and (found.z <= found.z_bound).all())
+        >>> result = state_bounds("unicornn", torch.randn(100, 3, generator=torch.Generator().manual_seed(0)))
+        >>> bool((result.y <= result.y_bound).all() and (result.z <= result.z_bound).all())
         True
     """
     instrumented = instrumented_oscillators(
@@ -111,8 +111,8 @@ def gradient_bounds(
         settings: Settings of a model given by name.
 
     Example:
-        >>> found = gradient_bounds(lengths=[10, 100])
-        >>> bool((found.measured < found.bound).all())
+        >>> result = gradient_bounds(lengths=[10, 100])
+        >>> bool((result.measured < result.bound).all())
         True
     """
     layer = copy.deepcopy(as_layer(model, input_size, hidden_size, seed, **settings)).double().eval()
@@ -202,8 +202,8 @@ def representation(
         settings: Settings of UnICORNN.
 
     Example:
-        >>> found = representation([1e-2, 1e-3, 1e-4], steps=50, at=2)
-        >>> abs(found.ratio - 49 / 50).max(axis=1).round(4).tolist()
+        >>> result = representation([1e-2, 1e-3, 1e-4], steps=50, at=2)
+        >>> abs(result.ratio - 49 / 50).max(axis=1).round(4).tolist()
         [0.0199, 0.0002, 0.0]
     """
     whole("steps", steps, at_least=2)

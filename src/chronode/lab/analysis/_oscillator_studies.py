@@ -106,7 +106,7 @@ def weight_norms(trial: StudySetup | None = None, *, progress: Progress | None =
         norms.append(np.array(history).T)
         if progress:
             progress(run + 1, trial.runs)
-    return WeightNorms(trial.found.name, np.stack(norms))
+    return WeightNorms(trial.definition.name, np.stack(norms))
 
 
 # ---- comparisons -----------------------------------------------------------------------------------------
@@ -285,7 +285,7 @@ def _compared(
             for run in range(trial.runs):
                 scores[i, j, run] = trial.train(parts, run, **changes)[1]
                 done()
-    return StudyScores(trial.found.name, trial.found.metric, over, tuple(values), tuple(ways), scores)
+    return StudyScores(trial.definition.name, trial.definition.metric, over, tuple(values), tuple(ways), scores)
 
 
 def _counted(progress: Progress | None, total: int) -> Callable[[], None]:

@@ -87,8 +87,8 @@ def energy(
 
     Example:
         >>> import torch
-        >>> found = energy("unicornn", torch.ones(500, 1), delta_t=0.01)
-        >>> found.values.shape, bool(found.drift.max() < 0.01)
+        >>> result = energy("unicornn", torch.ones(500, 1), delta_t=0.01)
+        >>> result.values.shape, bool(result.drift.max() < 0.01)
         ((1, 1, 501), True)
     """
     instrumented = instrumented_oscillators(
@@ -195,8 +195,8 @@ def reconstruction(
         settings: Settings of UnICORNN.
 
     Example:
-        >>> found = reconstruction(100, delta_t=[0.1], dtypes=["float64"])
-        >>> found.error.shape, bool(found.error.max() < 1e-12)
+        >>> result = reconstruction(100, delta_t=[0.1], dtypes=["float64"])
+        >>> result.error.shape, bool(result.error.max() < 1e-12)
         ((1, 1, 101), True)
     """
     rng = torch.Generator().manual_seed(seed)
@@ -252,7 +252,7 @@ def motion(instrumented: Instrumented, inputs: Inputs) -> Motion:
         [torch.cat([start[None, :, index, part], states[..., part, :]]) for index, states in enumerate(after)]
         for part in (0, 1)
     )
-    return Motion([one.cell.project(one.seen) for one in inside], y, z)
+    return Motion([one.cell.project(one.inputs) for one in inside], y, z)
 
 
 def _seen(layer: Layer, levels: list[Tensor], index: int) -> Tensor:

@@ -187,12 +187,12 @@ def _sweep(result: Sweep) -> Figure:
     """Draws the trajectory length over the varied setting: median and quartiles; dashed lines are the lower bounds."""
     figure, ((axes,),) = panels()
     numeric = all(isinstance(value, (int, float)) for value in result.values)
-    places = np.array(result.values if numeric else range(len(result.values)), dtype=float)
+    positions = np.array(result.values if numeric else range(len(result.values)), dtype=float)
     for index, model in enumerate(result.models):
         low, middle, high = np.nanquantile(result.lengths[index], (0.25, 0.5, 0.75), axis=-1)
         bars = np.stack([middle - low, high - middle])
         # Shifted, so that bars do not hide each other.
-        at = places * 1.03 ** (index - 1) if numeric else places + 0.08 * (index - 1)
+        at = positions * 1.03 ** (index - 1) if numeric else positions + 0.08 * (index - 1)
         style = {
             "color": color(index),
             "marker": "os^"[index % 3],
@@ -215,7 +215,7 @@ def _sweep(result: Sweep) -> Figure:
     axes.set_yscale("log")
     if numeric:
         axes.set_xscale("log", base=2)
-    axes.set_xticks(places, [f"{value:g}" if numeric else str(value) for value in result.values], minor=False)
+    axes.set_xticks(positions, [f"{value:g}" if numeric else str(value) for value in result.values], minor=False)
     axes.minorticks_off()
     title = f"{result.lengths.shape[-1]} tries, recipe {result.setting.recipe!r}"
     finish(axes, UNITS.get(result.over, result.over), "trajectory length (input: 2π)", title)
@@ -244,18 +244,18 @@ def _depth(result: Sweep) -> Figure:
     paper.
     """
     figure, ((axes,),) = panels()
-    places = np.arange(len(result.values))
+    positions = np.arange(len(result.values))
     paper = {(figure.model, figure.options.removeprefix("activation=")): figure.mean for figure in numbers("ltc", "2")}
     for index, model in enumerate(result.models):
         low, middle, high = np.quantile(REFINE * result.depth[index], (0.25, 0.5, 0.75), axis=-1)
-        at, bars = places + 0.26 * (index - 1), np.stack([middle - low, high - middle])
+        at, bars = positions + 0.26 * (index - 1), np.stack([middle - low, high - middle])
         axes.bar(at, middle, 0.24, yerr=bars, capsize=3, color=color(index), label=NAMES[model])
         if result.over == "activation":
             means = [paper[model, value] for value in result.values]
             label = "mean of the paper" if index == len(result.models) - 1 else None
             axes.plot(at, means, color="black", marker="X", ls="", ms=8, mec="white", label=label)
     axes.set_yscale("log")
-    axes.set_xticks(places, result.values)
+    axes.set_xticks(positions, result.values)
     title = f"Computational depth, median of {result.depth.shape[-1]} tries"
     finish(axes, result.over, f"solver steps per input sample x {REFINE}", title, legend=True)
     return figure

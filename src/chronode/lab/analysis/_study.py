@@ -41,13 +41,13 @@ class StudySetup:
         whole("runs", self.runs, at_least=1)
 
     @property
-    def found(self) -> Task:
+    def definition(self) -> Task:
         """The task."""
         return find_task(self.task) if isinstance(self.task, str) else self.task
 
     def load(self) -> Parts:
         """Loads the series of the task."""
-        return self.found.load(self.protocol, self.training.seed, **self.options)
+        return self.definition.load(self.protocol, self.training.seed, **self.options)
 
     def train(
         self, parts: Parts, run: int = 0, watch: Callable[[SequenceModel], None] | None = None, **changes: Any
@@ -63,7 +63,7 @@ class StudySetup:
         network = {"num_layers": self.num_layers, **self.settings, **changes}
         settings = replace(self.training, seed=self.training.seed + run)
         sizes = {"hidden_size": self.hidden_size, **network}
-        objective = Objective.for_task(self.found, parts.train, scaler=parts.scaler)
+        objective = Objective.for_task(self.definition, parts.train, scaler=parts.scaler)
         assembly = assemble(parts, "unicornn", settings, network=sizes, objective=objective)
         if watch is not None:
             watch(assembly.network)
@@ -73,4 +73,4 @@ class StudySetup:
                 watch(assembly.network)
 
         fitted = assembly.fit(on_event=on_event)
-        return fitted, fitted.evaluate(parts.test)[self.found.metric]
+        return fitted, fitted.evaluate(parts.test)[self.definition.metric]

@@ -69,8 +69,8 @@ def time_scales(model: Layer | SequenceModel, x: Tensor, **times: Any) -> TimeSc
 
     Example:
         >>> import chronode
-        >>> found = time_scales(chronode.create("unicornn", 1, 4, delta_t=0.5), torch.zeros(1, 3, 1))
-        >>> found.what, found.values.round().tolist()
+        >>> result = time_scales(chronode.create("unicornn", 1, 4, delta_t=0.5), torch.zeros(1, 3, 1))
+        >>> result.what, result.values.round().tolist()
         ('the time of an oscillator 1/(Δt σ(c))', [4.0, 4.0, 4.0, 4.0])
     """
     instrumented = Instrumented(as_layer(model, 1, 1, 0))
@@ -95,7 +95,7 @@ def _of_cell(inside: Inside, valid: Tensor) -> tuple[str, Tensor] | None:
     """Returns a description and the time scale of each unit."""
     cell: Any = inside.cell
     if isinstance(cell, LTCCell):
-        now = cell.time_constants(inside.seen[valid], (inside.states[valid],))
+        now = cell.time_constants(inside.inputs[valid], (inside.states[valid],))
         return "the time constant τ_sys", now.median(0).values
     if isinstance(cell, CTLSTMCell):
         rates = inside.states[valid].unflatten(-1, (4, -1))[:, 2]

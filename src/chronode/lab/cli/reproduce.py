@@ -16,7 +16,7 @@ from ...settings import one_of
 from ...storage import replacing
 from ...training import ProgressBar
 from ..experiments.cost import seconds
-from ..experiments.drawings import Drawing, drawings
+from ..experiments.figures import Drawing, drawings
 from ..experiments.jobs import Finished, TableJob, make_runs, missing
 from ..experiments.jobs import Progress as TrainingProgress
 from ..experiments.ledger import Ledger

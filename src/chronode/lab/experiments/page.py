@@ -189,7 +189,7 @@ def _panel(axes: Any, what: str, higher: bool, pairs: list[tuple[Table, TableRow
 
 def _drawn(figures: Path, results: Path) -> list[str]:
     """Returns the figures and analysis tables that were drawn."""
-    from .drawings import drawings
+    from .figures import drawings
 
     parts = []
     for drawing in drawings().values():

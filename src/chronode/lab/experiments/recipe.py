@@ -167,8 +167,8 @@ class Recipe:
         budgets = self.budgets.get(budget, {})
         if isinstance(budgets, Budget):
             return budgets
-        places = (number.column, f"{number.model} {number.hidden}", number.task)
-        return next((budgets[key] for key in places if key in budgets), None)
+        keys = (number.column, f"{number.model} {number.hidden}", number.task)
+        return next((budgets[key] for key in keys if key in budgets), None)
 
     def _measured(self, number: PaperNumber, budget: str) -> TableCell:
         chosen = self._budget(budget, number)

@@ -178,5 +178,5 @@ def _dots(axes: Any, values: list[tuple[float | None, float | None]], **look: An
     """Draws a dot with its standard deviation for each row with a number."""
     dots = [(mean, height, spread or 0) for height, (mean, spread) in enumerate(values) if mean is not None]
     if dots:
-        means, places, spreads = zip(*dots, strict=True)
-        axes.errorbar(means, places, xerr=spreads, capsize=2, **look)
+        means, heights, spreads = zip(*dots, strict=True)
+        axes.errorbar(means, heights, xerr=spreads, capsize=2, **look)

@@ -3,11 +3,8 @@
 from ...data import Parts
 from ...training import Sizes, Task, add_task, find_task, tasks
 from . import (
-    adding,
     bidmc,
     bitstream,
-    circle,
-    copying,
     digits,
     dsa,
     eigenworms,
@@ -15,7 +12,6 @@ from . import (
     har,
     images,
     imdb,
-    lorenz,
     noisy,
     occupancy,
     one_bit,
@@ -27,6 +23,7 @@ from . import (
     robots,
     speech,
     spoken_digits,
+    synthetic,
     traffic,
     yelp,
 )

@@ -95,7 +95,7 @@ def drawn(draw: Draw, seed: int, *, train: int, valid: int, test: int, renewed: 
         renewed: Whether the training series are new every epoch (`Parts.fresh`).
 
     Example:
-        >>> from chronode.lab.tasks.adding import adding
+        >>> from chronode.lab.tasks.synthetic import adding
         >>> parts = drawn(partial(adding, length=10), seed=0, train=4, valid=2, test=2)
         >>> len(parts.train), bool((parts.fresh(1).values == parts.train.values).all())
         (4, False)

@@ -225,12 +225,12 @@ def _claim(top: Path, description: dict[str, Any]) -> None:
     path = top / "build.json"
     if path.is_file():
         try:
-            found = read_json(path)
+            existing = read_json(path)
         except ValueError as error:
             raise ValueError(f"{error} Remove the folder and build again.") from None
-        if found != description:
+        if existing != description:
             raise ValueError(
-                f"{top} contains a build of {found}, not of {description}; remove it or choose another output."
+                f"{top} contains a build of {existing}, not of {description}; remove it or choose another output."
             )
         return
     if any(top.glob("trace_*.npy")):

@@ -49,8 +49,8 @@ def read(path: Path) -> Sequences:
     files = sorted(located(path, "data").glob("a[0-9][0-9]/p[1-8]/s[0-9][0-9].txt"))
     if not files:
         raise ValueError(f"{path}: no segments such as a01/p1/s01.txt found in data.")
-    places = [[int(number) for number in re.findall(r"\d+", "/".join(file.parts[-3:]))] for file in files]
-    activity, person, _ = np.array(places).T
+    numbers = [[int(number) for number in re.findall(r"\d+", "/".join(file.parts[-3:]))] for file in files]
+    activity, person, _ = np.array(numbers).T
     if activity.min() < 1 or activity.max() > len(ACTIVITIES):
         wrong = files[int(np.flatnonzero((activity < 1) | (activity > len(ACTIVITIES)))[0])]
         raise ValueError(f"{wrong}: the activities are a01 to a{len(ACTIVITIES)}.")
