@@ -88,12 +88,16 @@ class TableCell:
 
     def planned_steps(self) -> int:
         """Returns the number of optimizer steps of a run, for the expected sizes of the task."""
+        training = training_of(self.config)
+        steps = training.epochs * self.epoch_steps()
+        return steps if training.steps is None else min(steps, training.steps)
+
+    def epoch_steps(self) -> int:
+        """Returns the number of optimizer steps of an epoch, for the expected sizes of the task."""
         sizes, training = find_task(self.task).sizes, training_of(self.config)
         series = self.config["options"].get("train", sizes.train)
         length = self.config["options"].get("length", sizes.steps)
-        pieces = math.ceil(length / (training.tbptt or length))
-        steps = training.epochs * math.ceil(series / training.batch) * pieces
-        return steps if training.steps is None else min(steps, training.steps)
+        return math.ceil(series / training.batch) * math.ceil(length / (training.tbptt or length))
 
     def hashes(self) -> list[str]:
         """Returns the hash of the run of each seed."""

@@ -96,10 +96,12 @@ def compare(recipe: Recipe, budget: str, ledger: Ledger) -> list[TableRow]:
 
 
 def _with_steps(row: TableRow, paper: TableCell | None) -> TableRow:
-    """Adds the share of the paper's optimizer steps."""
+    """Adds the share of the paper's optimizer steps; an epoch has as many as in our run, if not as many as expected."""
     if row.cell is None or paper is None:
         return row
-    return replace(row, steps=row.cell.planned_steps() / paper.planned_steps())
+    entry, expected = row.entries[0], row.cell.epoch_steps()
+    actual = expected if math.ceil(entry.steps / expected) == entry.epochs else entry.steps / max(entry.epochs, 1)
+    return replace(row, steps=entry.steps / paper.planned_steps() * expected / actual)
 
 
 def _with_differences(rows: list[TableRow], model: str) -> list[TableRow]:

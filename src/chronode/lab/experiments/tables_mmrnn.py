@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from .budgets import FEW, in_epochs, in_steps
+from .budgets import COSINE, FEW, in_epochs, in_steps
 from .recipe import Recipe, add_recipe, add_splits
 
 _PROGRAM = (
@@ -78,15 +78,20 @@ _WALKER = Recipe(
     },
 )
 add_recipe(replace(_WALKER, what="Walker2d: next-step prediction (new recordings)"))
-_SMOKE = in_epochs(1, options={"source": "scripted"})
-_RECORDED = {"smoke": _SMOKE, "laptop": in_epochs(200, clip=1.0), "paper": in_epochs(200, seeds=5)}
 add_recipe(
     replace(
         _WALKER,
         name="mmrnn/table6-paper",
         what="Walker2d: next-step prediction (the authors' recordings and split)",
         protocol="paper",
-        budgets=_RECORDED,
+        budgets={
+            **_WALKER.budgets,
+            "laptop": {
+                "mmrnn 64": in_epochs(200, clip=1.0),
+                "walker2d": in_steps(2_000, optimizer="adam", smoothing=0.99, clip=1.0),
+            },
+            "long": in_epochs(200, seeds=3, optimizer="adam", smoothing=0.99, clip=1.0, **COSINE),
+        },
         incomparable={},
     )
 )

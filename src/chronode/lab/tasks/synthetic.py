@@ -21,7 +21,7 @@ BLANK, DELIMITER = SYMBOLS, SYMBOLS + 1
 NAMES = (*(f"a{i}" for i in range(SYMBOLS)), "blank", "delimiter")
 """Categories of the copy task."""
 DIMENSIONS, STEP, AHEAD = 5, 0.01, 25
-"""Of Lorenz 96: size of the state, time between states, and steps to the predicted one."""
+"""Size of the state of Lorenz 96, time between states, and steps to the predicted one."""
 
 
 def adding(count: int, rng: np.random.Generator, *, length: int = 200) -> Sequences:
