@@ -60,7 +60,7 @@ def reproduce(
     plan: Annotated[
         bool, typer.Option("--plan", help="List the missing runs and their estimated hours without running them.")
     ] = False,
-    budget: Annotated[str, typer.Option(help="Budget: smoke, laptop or paper.")] = "laptop",
+    budget: Annotated[str, typer.Option(help="Budget: smoke, laptop, long or paper.")] = "laptop",
     only: Annotated[
         str, typer.Option(help="Tasks or columns of the table to run, separated by commas. [example: event]")
     ] = "",

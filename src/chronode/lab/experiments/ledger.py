@@ -24,7 +24,7 @@ class Entry:
         task: Name of the task.
         protocol: "clean" or "paper".
         seed: Random seed of weights, batch order and synthetic data.
-        budget: "smoke", "laptop" or "paper".
+        budget: "smoke", "laptop", "long" or "paper".
         config: Everything that determines the result: options of the task, settings of model and training.
         config_hash: Hash of model, task, protocol, seed and config; it identifies the run.
         data_hash: Hash of the training and test series.
