@@ -11,6 +11,10 @@ from .recipe import BUDGETS, Recipe
 from .rows import TableRow
 
 
+BEYOND = "beyond"
+"""Paper of the tables that are not of the five papers."""
+
+
 class Table(NamedTuple):
     """A table at one budget, with its runs."""
 
@@ -29,7 +33,8 @@ def printed(*, own: bool = False) -> list[PaperNumber]:
         >>> len(printed()), len(printed(own=True))
         (403, 99)
     """
-    return [number for number in numbers() if number.mean is not None and (not own or number.model == number.paper)]
+    cells = [number for number in numbers() if number.mean is not None and number.paper != BEYOND]
+    return [number for number in cells if not own or number.model == number.paper]
 
 
 def counted(tables: Iterable[Table]) -> dict[PaperNumber, TableRow]:
