@@ -10,7 +10,6 @@ from ..papers import PaperNumber, numbers
 from .recipe import BUDGETS, Recipe
 from .rows import TableRow
 
-
 BEYOND = "beyond"
 """Paper of the tables that are not of the five papers."""
 
