@@ -219,6 +219,7 @@ def test_a_run_that_two_budgets_share_is_shown_once(tmp_path):
     cell = find_recipe("mmrnn/table4").cells("laptop")[0]
     options = {"recipe": cell.recipe, "config": cell.config, "config_hash": shared.pop(), "seed": 0, "budget": "laptop"}
     ledger = Ledger(tmp_path / "results")
+    options |= {"epochs": 200, "steps": 200 * cell.epoch_steps()}
     ledger.append(entry(**options, model=cell.model, task=cell.task, machine={"cpu": "one", "cores": 2}))
     assert render(ledger, tmp_path / "RESULTS.md", tmp_path / "results") == 1
     page = (tmp_path / "RESULTS.md").read_text()

@@ -7,8 +7,8 @@ import pytest
 from test_speech import write_wave
 
 from chronode.lab.tasks import tasks
-from chronode.lab.tasks.one_bit import NOISE, one_bit
 from chronode.lab.tasks.spoken_digits import RATE, TAKES, read
+from chronode.lab.tasks.synthetic import NOISE, one_bit
 
 
 def test_the_first_value_is_the_class_and_the_others_tell_nothing():

@@ -14,7 +14,6 @@ from . import (
     imdb,
     noisy,
     occupancy,
-    one_bit,
     ozone,
     person_activity,
     physionet2012,

@@ -1,4 +1,4 @@
-"""Series that are generated: the adding problem, the copy task, Lorenz 96 and points on a circle."""
+"""Series that are generated: the adding problem, the copy task, one bit to remember, Lorenz 96, points on a circle."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ SYMBOLS, MEMORY = 8, 10
 BLANK, DELIMITER = SYMBOLS, SYMBOLS + 1
 NAMES = (*(f"a{i}" for i in range(SYMBOLS)), "blank", "delimiter")
 """Categories of the copy task."""
+NOISE = 0.05
+"""Standard deviation of the values after the bit to remember."""
 DIMENSIONS, STEP, AHEAD = 5, 0.01, 25
 """Size of the state of Lorenz 96, time between states, and steps to the predicted one."""
 
@@ -81,6 +83,22 @@ def memoryless(length: int) -> float:
         (0.095, 0.04)
     """
     return MEMORY * math.log(SYMBOLS) / (length + 2 * MEMORY)
+
+
+def one_bit(count: int, rng: np.random.Generator, *, length: int = 400) -> Sequences:
+    """Creates `count` series of `length` values: +1 or -1, then noise; the target is the sign of the first value.
+
+    Example:
+        >>> batch = one_bit(3, np.random.default_rng(0), length=50).batch()
+        >>> batch.x.shape, bool(((batch.x[:, 0, 0] > 0) == (batch.target == 1)).all())
+        (torch.Size([3, 50, 1]), True)
+    """
+    whole("length", length, at_least=2)
+    values = NOISE * rng.standard_normal((count, length, 1), dtype=np.float32)
+    label = rng.integers(0, 2, size=count)
+    values[:, 0, 0] = 2.0 * label - 1
+    target = Target(label.astype(np.int32), classes=("down", "up"), names=("bit",))
+    return equal_series(values, target, ("value",))
 
 
 def slope(x: NDArray[np.float64], force: float) -> NDArray[np.float64]:
@@ -195,6 +213,7 @@ def _make(
 for _name, _draw, _renewed in (
     ("adding", adding, True),
     ("copy", copying, True),
+    ("one-bit", one_bit, True),
     ("lorenz96", lorenz96, False),
     ("circle", _circles, False),
 ):
