@@ -1,6 +1,7 @@
 """Packages import from their left, never from their right; docs/architecture.md has the picture."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -121,3 +122,12 @@ def test_everything_else_works_without_the_lab(tmp_path):
     assert "reproduce" not in without_the_lab(tmp_path, "--help").stdout
     done = without_the_lab(tmp_path, "train", "bitstream", "--model", "gru", "-o", "other")
     assert done.returncode == 2 and "bitstream" in done.stderr
+
+
+def test_pages_for_contributors_name_files_that_exist():
+    root = SOURCE.parents[1]
+    named = re.findall(r"`(src/chronode/[\w./]+)`", (root / "CONTRIBUTING.md").read_text())
+    table = re.findall(r"\| `([\w/]+\.py)` \|$", (root / "docs" / "architecture.md").read_text(), re.MULTILINE)
+    assert len(named) > 10 and len(table) > 15
+    assert [name for name in named if not (root / name).exists()] == []
+    assert [name for name in table if not (SOURCE / name).exists()] == []
