@@ -12,11 +12,10 @@ from torch import Tensor, nn
 from ..nn import Layer, Plan, State, create, run_cell
 from ..settings import one_of
 from ..storage import read_json, replacing, safetensors, write_json
-from ._budget import Budget
 from ._capabilities import check
 from ._margins import Margins
 from ._relative import Relative
-from ._spec import POOLS, ModelSpec, count_symbols
+from ._spec import POOLS, Budget, ModelSpec, count_symbols
 from ._step import Pooling, RunningStart
 from .start._stacked import StackedStart, build_start
 from .start._start import LinearStart, Start
