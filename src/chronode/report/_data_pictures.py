@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data import UNKNOWN, percent
-from .pages import Plot, bar_chart, heat_map, page, piece, span, write_page
+from .pages import COLORS, Plot, bar_chart, heat_map, page, piece, span, write_page
 from .pages import figure as framed
 from .pages import grid as beside
 from .pages import table as html_table
-from .pages._colors import COLORS
 
 if TYPE_CHECKING:
     from ..data import Sequences

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .pages import GRAY, Plot, figure, heat_map, number, span
-from .pages._colors import COLORS
+from .pages import COLORS, GRAY, Plot, figure, heat_map, number, span
 
 # With more classes their names are unreadable.
 MOST_CLASSES = 40

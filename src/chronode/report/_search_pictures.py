@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..training import LOWER_IS_BETTER
-from .pages import GRAY, Html, Plot, bar_chart, dot_chart, figure, grid, number, piece, span, table
-from .pages._colors import COLORS
+from .pages import COLORS, GRAY, Html, Plot, bar_chart, dot_chart, figure, grid, number, piece, span, table
 
 if TYPE_CHECKING:
     from ..search import Comparison, ModelScores, Trial

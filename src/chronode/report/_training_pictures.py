@@ -1,17 +1,21 @@
-"""Learning curves as SVG, for reports and notebooks."""
+"""Learning curves as SVG, and what notebooks show of runs and fitted estimators."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..judge import model_name
 from ..training import labeled
-from .pages import Plot, figure, grid, page, piece, safe, span, table, write_page
-from .pages._colors import COLORS
+from .pages import COLORS, Plot, figure, grid, number, page, piece, safe, span, table, write_page
+
+if TYPE_CHECKING:
+    from ..runs import Run
 
 
 def learning_pictures(rows: Sequence[Mapping[str, Any]], metric: str, best_epoch: int | None) -> list[str]:
@@ -89,3 +93,29 @@ def _held_out_table(estimator: Any) -> str:
     positive = getattr(estimator, "positive_", None)
     shown = [labeled(name, None if positive is None else str(positive)) for name in names]
     return table(("held-out series", *shown), rows, numeric=shown)
+
+
+def run_html(run: Run) -> str:
+    """Returns the facts of a run, its test metrics beside the baselines, and the learning curves."""
+    summary, rows = run.summary(), run.metrics()
+    model, data = (run.config.get(name) or {} for name in ("model", "data"))
+    facts: dict[str, Any] = {"folder": run.path, "status": run.status}
+    fields = {} if summary is None else asdict(summary)
+    name = model_name(fields, str(model.get("model")), model.get("start"))
+    facts |= {"model": name, "data": data.get("source")}
+    pieces: list[str] = []
+    metric, best = "", None
+    if summary is not None:
+        metric, best = summary.metric, summary.best_epoch
+        facts |= {"best epoch": best or None, "parameters": summary.parameters, "fault": summary.fault}
+        if summary.test:
+            names = list(summary.test)
+            scores = {name: summary.test, **summary.baselines}
+            lines = [
+                [row, *("" if (value := values.get(one)) is None else number(value) for one in names)]
+                for row, values in scores.items()
+            ]
+            heads = [labeled(one, summary.positive, len(summary.targets)) for one in names]
+            pieces.append(table(["test", *heads], lines, numeric=heads, best=0))
+    entries = [[name, str(value)] for name, value in facts.items() if value not in (None, "")]
+    return piece(table(["Run", ""], entries), *pieces, grid(*learning_pictures(rows, metric, best)))

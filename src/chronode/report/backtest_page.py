@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._version import __version__
-from .pages import GRAY, Plot, cards, code, figure, grid, number, page, paragraph, span, table, write_page
-from .pages._colors import COLORS
+from .pages import COLORS, GRAY, Plot, cards, code, figure, grid, number, page, paragraph, span, table, write_page
 
 if TYPE_CHECKING:
     from ..estimators import Backtest

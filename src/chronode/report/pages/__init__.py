@@ -1,51 +1,28 @@
 """HTML pages with SVG plots, written without a library: reports of runs, and output in notebooks."""
 
-from ._charts import bar_chart, heat_map, shade
-from ._colors import COLORS
-from ._dots import dot_chart
-from ._html import (
-    Html,
-    bullets,
-    cards,
-    code,
-    details,
-    figure,
-    grid,
-    heading,
-    page,
-    paragraph,
-    piece,
-    safe,
-    table,
-    write_page,
-)
-from ._marks import number, shortened, span, ticks
-from ._plot import GRAY, Plot
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "COLORS",
-    "GRAY",
-    "Html",
-    "Plot",
-    "bar_chart",
-    "bullets",
-    "cards",
-    "code",
-    "details",
-    "dot_chart",
-    "figure",
-    "grid",
-    "heading",
-    "heat_map",
-    "number",
-    "page",
-    "paragraph",
-    "piece",
-    "safe",
-    "shade",
-    "shortened",
-    "span",
-    "table",
-    "ticks",
-    "write_page",
-]
+from ...system import lazy
+
+if TYPE_CHECKING:
+    from ._charts import bar_chart, dot_chart, heat_map, shade
+    from ._html import (
+        Html,
+        bullets,
+        cards,
+        code,
+        details,
+        figure,
+        grid,
+        heading,
+        page,
+        paragraph,
+        piece,
+        safe,
+        table,
+        write_page,
+    )
+    from ._marks import COLORS, number, shortened, span, ticks
+    from ._plot import GRAY, Plot
+
+__getattr__, __dir__, __all__ = lazy(__name__)

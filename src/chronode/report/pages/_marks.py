@@ -1,4 +1,4 @@
-"""Numbers, ticks and text of plots."""
+"""Numbers, ticks, text and colors of plots."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 _FONT = 11
+# Okabe and Ito's palette: distinguishable for color-blind readers.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 
 
 def number(value: float) -> str:

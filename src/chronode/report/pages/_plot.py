@@ -9,8 +9,7 @@ from html import escape
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._colors import COLORS
-from ._marks import number, put, shortened, svg, text_width, ticks
+from ._marks import COLORS, number, put, shortened, svg, text_width, ticks
 
 GRAY = "#6b7280"
 GRID = "#e5e7eb"
