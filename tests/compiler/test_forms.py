@@ -1,14 +1,14 @@
-"""Forms of a kernel: the readout computed for all steps at once, and one gap for all steps."""
+"""Forms of a kernel: the readout computed for the last steps alone, and one gap for all steps."""
 
 import pytest
 import torch
-from compiled_cases import ALL_AT_ONCE, CASES, CompiledCase, assert_same, by_kernel, by_loop, everything, inputs
+from compiled_cases import ALL_AT_ONCE, CASES, CompiledCase, assert_same, by_loop, everything, inputs
 from torch import nn
 from torch.nn import functional as F
 
 import chronode
 from chronode import compiler
-from chronode.compiler._compiled import kernel_of, step_of
+from chronode.compiler._compiled import kernel_of
 
 
 class Rotating(chronode.nn.Cell):
@@ -36,16 +36,20 @@ def cell():
     return Rotating(3, 6).double()
 
 
+def with_any_gaps(cell, x, state, dt, plan):
+    """The kernel for any gaps."""
+    return kernel_of(cell, last=plan.last).run(cell, x, state, dt, plan)
+
+
 def with_equal_gaps(cell, x, state, dt, plan):
     """The kernel for one gap."""
-    return kernel_of(cell, equal_gaps=True).run(cell, x, state, dt, plan)
+    return kernel_of(cell, equal_gaps=True, last=plan.last).run(cell, x, state, dt, plan)
 
 
 @pytest.mark.parametrize("case", [case for case in (*CASES, ALL_AT_ONCE) if case.hidden == 6], ids=lambda c: c.name)
-def test_a_readout_of_all_steps_and_one_gap_have_the_numbers_of_the_loop(cell, case):
-    assert step_of(cell).traced.readout is not None
+def test_all_forms_have_the_numbers_of_the_loop(cell, case):
     arguments = inputs(cell, case, torch.float64)
-    assert_same(everything(by_loop, cell, *arguments), everything(by_kernel, cell, *arguments), 1e-9)
+    assert_same(everything(by_loop, cell, *arguments), everything(with_any_gaps, cell, *arguments), 1e-9)
     x, state, dt, plan = arguments
     gaps = torch.full_like(dt, 0.7).requires_grad_()  # the loop gives a gradient, the kernel for one gap has none
     expected = everything(by_loop, cell, x, state, gaps, plan)
@@ -55,20 +59,30 @@ def test_a_readout_of_all_steps_and_one_gap_have_the_numbers_of_the_loop(cell, c
 
 def test_functions_of_one_gap_leave_the_loop(cell):
     operations = [
-        {node.op for node in kernel_of(cell, equal_gaps=equal).step.nodes if node.op in ("exp", "sin", "cos")}
+        {node.op for node in kernel_of(cell, equal_gaps=equal).step.nodes if node.op in ("sin", "cos")}
         for equal in (False, True)
     ]
-    assert operations == [{"exp", "sin", "cos"}, set()]
+    assert operations == [{"sin", "cos"}, set()]
 
 
-def test_single_steps_compute_the_readout_too(cell):
-    assert kernel_of(cell, whole_step=True).step.traced.readout is None
-    layer = chronode.nn.Layer(Rotating, 3, 6).double().eval()
+def test_the_readout_leaves_the_loop_if_only_the_last_outputs_are_needed(cell):
+    products = [
+        sum(node.op == "product" for node in set(kernel_of(cell, last=last).step.nodes)) for last in (False, True)
+    ]
+    assert products[1] < products[0]
+    assert kernel_of(cell).step.traced.readout is None
+    layer = chronode.nn.Layer(Rotating, 3, 6, outputs="last").double().eval()
     x = torch.randn(2, 5, 3, dtype=torch.float64)
     expected, _ = layer(x)
     compiler.use(layer)
+    torch.testing.assert_close(layer(x)[0], expected)
     stepper = layer.stepper(2)
-    torch.testing.assert_close(torch.stack([stepper(x[:, n]) for n in range(5)], 1), expected)
+    torch.testing.assert_close([stepper(x[:, n]) for n in range(5)][-1], expected)
+
+
+def test_a_step_without_a_readout_has_one_form():
+    cell = chronode.create("gru", 3, 4).cells[0]
+    assert kernel_of(cell, last=True) is kernel_of(cell)
 
 
 @pytest.mark.parametrize(

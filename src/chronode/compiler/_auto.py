@@ -60,7 +60,7 @@ def mode() -> str:
     return one_of(VARIABLE, os.environ.get(VARIABLE, "auto"), ("off", "auto", "now"))
 
 
-def wants(cell: Any, x: Tensor, equal_gaps: bool = False) -> bool:
+def wants(cell: Any, x: Tensor, equal_gaps: bool = False, last: bool = False) -> bool:
     """Returns whether a cell for which nothing was chosen runs compiled now."""
     if (choice := mode()) != "auto":
         return choice == "now"
@@ -72,7 +72,7 @@ def wants(cell: Any, x: Tensor, equal_gaps: bool = False) -> bool:
     if progress.state == "never" or progress.seconds < _TRACE_SECONDS:
         return False
     with _lock:
-        _advance(cell, x, equal_gaps, progress)
+        _advance(cell, x, (equal_gaps, last), progress)
     return progress.state == "compiled"
 
 
@@ -102,7 +102,7 @@ def _kind(cell: Any) -> tuple[Any, ...]:
     return type(cell), cell.input_size, cell.hidden_size
 
 
-def _advance(cell: Any, x: Tensor, equal_gaps: bool, progress: _Progress) -> None:
+def _advance(cell: Any, x: Tensor, form: tuple[bool, bool], progress: _Progress) -> None:
     """Takes the next step: a build is started, is waited for no longer, or its kernel is ready."""
     from ._compiled import source_of
     from ._recorded import Unsupported
@@ -111,7 +111,7 @@ def _advance(cell: Any, x: Tensor, equal_gaps: bool, progress: _Progress) -> Non
         return
     try:
         if progress.building is None:
-            source = source_of(cell, x.dtype, equal_gaps)
+            source = source_of(cell, x.dtype, *form)
             if build.is_built(source):
                 progress.state = "compiled"
             elif _kinds[_kind(cell)] >= _LOOP_SECONDS:

@@ -192,14 +192,14 @@ def equal(dt: Tensor, lengths: Tensor | None) -> bool:
     return bool(low == high)
 
 
-def find(cell: Any, x: Tensor, *, equal_gaps: bool = False, whole_step: bool = False) -> Compiled | None:
+def find(cell: Any, x: Tensor, *, equal_gaps: bool = False, last: bool = False) -> Compiled | None:
     """Returns the compiled kernel that runs `cell` over `x`, or None if it has to run in another way.
 
     Args:
         cell: The cell.
         x: Its input.
         equal_gaps: Whether all steps have the same gap.
-        whole_step: Whether the kernel is for single steps.
+        last: Whether only the y of each last step is needed.
 
     Raises:
         ValueError: Backend "native" was chosen and the cell cannot be compiled.
@@ -208,7 +208,7 @@ def find(cell: Any, x: Tensor, *, equal_gaps: bool = False, whole_step: bool = F
     if backend == "torch" or torch.compiler.is_compiling():
         return None
     choice = getattr(cell, "runs_compiled", None)
-    if backend == "auto" and not (wants(cell, x, equal_gaps) if choice is None else choice):
+    if backend == "auto" and not (wants(cell, x, equal_gaps, last) if choice is None else choice):
         return None
     dtype = torch.float32 if autocasts(x) else x.dtype  # under autocast, kernels compute in float32
     reason = why_hooked(cell) or why_not(x.new_empty(0, dtype=dtype))
@@ -218,7 +218,7 @@ def find(cell: Any, x: Tensor, *, equal_gaps: bool = False, whole_step: bool = F
 
         try:
             with torch.autocast("cpu", enabled=False) if autocasts(x) else nullcontext():
-                return kernel_of(cell, dtype, equal_gaps=equal_gaps, whole_step=whole_step)
+                return kernel_of(cell, dtype, equal_gaps=equal_gaps, last=last)
         except Unsupported as error:
             reason = str(error)
     if backend == "native":
@@ -243,5 +243,5 @@ def bind(cell: Any, x: Tensor, dt: Tensor, before: State, after: State) -> Bound
         before: Parts of the state before the step, `(1, B, size)`, contiguous.
         after: Those after it.
     """
-    kernel = find(cell, x, whole_step=True)
+    kernel = find(cell, x)
     return None if kernel is None else kernel.bind(cell, x, dt, before, after)

@@ -19,6 +19,7 @@ from ._recorded import Unsupported
 from ._run import Compiled, loaded
 from ._trace import dtype_of, keeping_buffers, trace
 from ._verify import check
+from ._views import View
 
 _lock = threading.RLock()
 
@@ -30,6 +31,7 @@ class _Form:
     Attributes:
         dtype: Dtype of its input.
         equal_gaps: Whether it is for steps with the same gap.
+        last: Whether it is for calls of which only the last y is needed.
         step: The graph of its step, or why there is none.
         source: The C++ source, once it was needed.
         kernel: The kernel, once it was needed, or why there is none.
@@ -37,6 +39,7 @@ class _Form:
 
     dtype: torch.dtype
     equal_gaps: bool
+    last: bool
     step: Step | Unsupported
     source: Source | None = None
     kernel: Compiled | Unsupported | None = None
@@ -56,7 +59,7 @@ def step_of(cell: nn.Module, dtype: torch.dtype | None = None) -> Step:
 
 
 def kernel_of(
-    cell: nn.Module, dtype: torch.dtype | None = None, *, equal_gaps: bool = False, whole_step: bool = False
+    cell: nn.Module, dtype: torch.dtype | None = None, *, equal_gaps: bool = False, last: bool = False
 ) -> Compiled:
     """Returns the kernel that runs exactly this cell on inputs of `dtype`, built now unless it is in the cache.
 
@@ -64,29 +67,27 @@ def kernel_of(
         cell: The cell.
         dtype: Dtype of its input; by default that of its parameters.
         equal_gaps: Whether all steps have the same gap; the kernel may use that.
-        whole_step: Whether the kernel must compute y too; otherwise torch may do it for all steps at once.
+        last: Whether only the y of each last step is needed; the kernel may leave it to torch.
 
     Raises:
         Unsupported: It cannot be compiled or built; the message gives the reason.
     """
-    form = _form(cell, dtype, equal_gaps)
-    if whole_step and not isinstance(form.step, Unsupported) and form.step.traced.readout is not None:
-        form = _form(cell, dtype, lift=False)
+    form = _form(cell, dtype, equal_gaps, last)
     if form.kernel is None:
         with _lock:
             form.kernel = form.kernel or _built(cell, form)
-    if isinstance(form.kernel, Unsupported) and form.equal_gaps:
+    if isinstance(form.kernel, Unsupported) and (form.equal_gaps or form.last):
         return kernel_of(cell, dtype)
     return _supported(form.kernel)
 
 
-def source_of(cell: nn.Module, dtype: torch.dtype | None = None, equal_gaps: bool = False) -> str:
-    """Returns the C++ source of the cell's kernel, by default of the one for any gaps.
+def source_of(cell: nn.Module, dtype: torch.dtype | None = None, equal_gaps: bool = False, last: bool = False) -> str:
+    """Returns the C++ source of the cell's kernel, by default of the one for any gaps and all outputs.
 
     Raises:
         Unsupported: It cannot be compiled; the message gives the reason.
     """
-    return _source(_form(cell, dtype, equal_gaps)).text
+    return _source(_form(cell, dtype, equal_gaps, last)).text
 
 
 def is_built(cell: nn.Module, dtype: torch.dtype | None = None) -> bool:
@@ -116,15 +117,33 @@ def _supported(result: Any) -> Any:
     return result
 
 
-def _form(cell: nn.Module, dtype: torch.dtype | None, equal_gaps: bool = False, lift: bool = True) -> _Form:
-    """Returns the cell as it is now, traced unless it was already; the form for equal gaps only where that helps."""
+def _form(cell: nn.Module, dtype: torch.dtype | None, equal_gaps: bool = False, last: bool = False) -> _Form:
+    """Returns the cell as it is now, traced unless it was already; forms for special calls only where they help."""
     dtype = dtype or dtype_of(cell)
-    if equal_gaps:
-        any_gaps = _form(cell, dtype)
-        if isinstance(any_gaps.step, Unsupported) or not _depends_on_gaps(any_gaps.step):
-            return any_gaps
-    key = (dtype, torch.get_default_dtype(), equal_gaps, lift)
-    return remembered(cell, key, lambda: _Form(dtype, equal_gaps, _traced(cell, dtype, equal_gaps, lift)))
+    if equal_gaps or last:
+        plain = _form(cell, dtype)
+        if isinstance(plain.step, Unsupported):
+            return plain
+        equal_gaps, last = equal_gaps and _depends_on_gaps(plain.step), last and _reads_out(plain.step)
+    key = (dtype, torch.get_default_dtype(), equal_gaps, last)
+    return remembered(cell, key, lambda: _Form(dtype, equal_gaps, last, _traced(cell, dtype, equal_gaps, last)))
+
+
+def _reads_out(step: Step) -> bool:
+    """Returns whether y needs a product that no new state needs."""
+    y, *new = step.outputs
+    return any(node.op == "product" for node in _needed_by([y]) - _needed_by(new))
+
+
+def _needed_by(views: list[View]) -> set[Node]:
+    needed: set[Node] = set()
+    pending = [view.node for view in views]
+    while pending:
+        node = pending.pop()
+        if node not in needed:
+            needed.add(node)
+            pending += [arg.node for arg in node.args]
+    return needed
 
 
 def _depends_on_gaps(step: Step) -> bool:
@@ -138,7 +157,7 @@ def _depends_on_gaps(step: Step) -> bool:
     return any(node.op in EXPENSIVE and node.size > 1 for node in alone)
 
 
-def _traced(cell: Any, dtype: torch.dtype, equal_gaps: bool, lift: bool) -> Step | Unsupported:
+def _traced(cell: Any, dtype: torch.dtype, equal_gaps: bool, last: bool) -> Step | Unsupported:
     try:
         if dtype not in (torch.float32, torch.float64):
             raise Unsupported(f"has parameters of {dtype}, not float32 or float64")
@@ -147,7 +166,7 @@ def _traced(cell: Any, dtype: torch.dtype, equal_gaps: bool, lift: bool) -> Step
                 projected = cell.project_sequence(torch.zeros(2, 2, cell.input_size, dtype=dtype), None)
             # A projection in which steps or sequences depend on each other is not part of the step.
             features = cell.input_size if projected is None else projected.shape[-1]
-            form = {"with_project": projected is None, "equal_gaps": equal_gaps, "lift": lift}
+            form = {"with_project": projected is None, "equal_gaps": equal_gaps, "lift": last}
             return lower(trace(cell, features, dtype, **form))
     except Unsupported as reason:
         return reason

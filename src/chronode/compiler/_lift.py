@@ -1,7 +1,8 @@
-"""Takes the readout out of the loop over time: what no later step reads becomes one product over all steps.
+"""Takes the readout out of the loop over time, for calls of which only the last outputs are needed.
 
-In y = C h' + D x, nothing but h' leads to the next state. The loop then returns h', and torch computes y from the rows
-of all steps at once, with chronode's products, whose bits do not depend on the number of threads.
+In y = C h' + D x, nothing but h' leads to the next state. The loop then returns h', and torch computes y from it with
+chronode's products, whose bits do not depend on the number of threads. For the outputs of all steps this does not pay
+on a CPU: the loop multiplies tiles of many rows with packed weights, and writing and reading h' costs more.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import torch
 from torch import Tensor, fx
 
 from ..kernels import addmm, product
-from ._recorded import operator
+from ._recorded import is_view, operator
 
 _PRODUCTS: dict[str, Any] = {"mm": product, "addmm": addmm}
 _TARGETS: dict[str, Any] = {**_PRODUCTS, "view": torch.ops.aten.reshape.default}  # rows may have other strides here
@@ -27,7 +28,7 @@ class Lifted:
 
     Attributes:
         loop: As the step, but with the values that the readout needs, side by side, in place of y.
-        readout: Computes y from these values, x, dt, the draws and the tensors of `prefix`; each has many rows.
+        readout: Computes y from these values, x, dt, the draws and the tensors of `prefix`, for any number of rows.
     """
 
     loop: fx.GraphModule
@@ -51,8 +52,9 @@ def lifted(step: fx.GraphModule, states: int, draws: int, batch: int) -> Lifted 
     rows_everywhere = {*inputs[:2], *inputs[2 + states : 2 + states + draws], *shared}
     loop = _needed_by(new)
     behind = {node for node in _needed_by([y]) if node not in loop and node not in rows_everywhere} - set(inputs)
-    # A piece of a split within the loop is taken there: only tensors leave the loop.
-    behind -= {node for node in behind if "getitem" in str(node.target) and node.all_input_nodes[0] not in behind}
+    for node in nodes:  # a slice of a value of the loop is taken there, so that fewer elements leave it
+        if node in behind and is_view(node) and not any(arg in behind for arg in node.all_input_nodes):
+            behind.discard(node)
     readout = [node for node in nodes if node in behind]
     if not any(operator(node) in _PRODUCTS for node in readout):
         return None

@@ -61,17 +61,8 @@ class Compiled:
         lengths = None if plan.lengths is None else plan.lengths.contiguous()
         y, *rest = compiled_forward(self.key, rows, state, [*tensors, *derived], lengths, plan.last, keep, interval)
         if self.step.traced.readout is not None:
-            y = self._read_out(y, rows, tensors, plan)
+            y = self.step.traced.readout(y, *(_last_rows(row, plan.lengths) for row in rows), *tensors)
         return y, tuple(end.unflatten(1, shape) for end, shape in zip(rest, self.step.traced.shapes, strict=False))
-
-    def _read_out(self, values: Tensor, rows: Sequence[Tensor], tensors: Sequence[Tensor], plan: Any) -> Tensor:
-        """Returns y of all steps, 0 at padding, or of each sequence's last step."""
-        readout: Any = self.step.traced.readout
-        if plan.last:
-            return readout(values, *(_last_rows(row, plan.lengths) for row in rows), *tensors)
-        y = readout(values.flatten(0, 1), *(row.flatten(0, 1) for row in rows), *tensors).unflatten(0, values.shape[:2])
-        valid = plan.valid(y)
-        return y if valid is None else torch.where(valid, y, torch.zeros_like(y))
 
     def bind(self, cell: Any, x: Tensor, dt: Tensor, before: Sequence[Tensor], after: Sequence[Tensor]) -> Bound | None:
         """Returns one step over fixed arrays, as `Kernel.bind` of one cell; None if torch does a part of the step."""

@@ -47,7 +47,7 @@ def run(cell: Cell, x: Tensor, state: State, dt: Tensor, plan: Plan) -> tuple[Te
     remake_weights([cell])
     kernel = kernels.find(cell, x)
     if kernel is None or not kernel.native:
-        compiled = compiler.find(cell, x, equal_gaps=compiler.equal(dt, plan.lengths))
+        compiled = compiler.find(cell, x, equal_gaps=compiler.equal(dt, plan.lengths), last=plan.last)
         if compiled is not None:
             return compiled.run(cell, x, state, dt, plan)
         with compiler.timed(cell, x, fused=kernel is not None):
