@@ -150,8 +150,8 @@ def test_errors_name_options_and_related_columns_only(here):
     rows = [f"p{i:02d},{t},{'red' if t % 2 else 'blue'},{'ab'[i % 2]}" for i in range(20) for t in range(5)]
     (here / "a.csv").write_text("\n".join(["who,t,color,y", *rows]))
     asked = ("train", "a.csv", "--id", "who", "--time", "t")
-    error = chronode(*asked, "--target", "y", code=2).err
+    error = chronode(*asked, "--target", "y", "--no-guess", code=2).err
     assert "--categorical codes" in error and "categorical=" not in error
     error = chronode(*asked, "--target", "pulse", code=2).err
     assert "--target pulse is not a column" in error and "Did you mean" not in error
-    assert "Did you mean 'color'?" in chronode(*asked, "--target", "colr", code=2).err
+    assert "Did you mean --target color?" in chronode(*asked, "--target", "colr", code=2).err

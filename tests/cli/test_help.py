@@ -24,7 +24,13 @@ def test_options_stand_in_panels(command):
     lines = chronode(command, "--help").out.splitlines()
     panels = [line[:-1] for line in lines if re.fullmatch(r"\w+:", line)]
     own = [panel for panel in PANELS if panel not in ("Search", "Workers") or command != "train"]
-    assert panels == ["Arguments", *own]
+    assert panels == ["Arguments", "Basics", *own]
+
+
+def test_the_options_of_a_first_run_come_first():
+    basics = chronode("train", "--help").out.partition("Basics:")[2].partition("\nData:")[0]
+    options = ["target", "forecast", "id", "time", "static", "test", "model", "epochs", "output"]
+    assert re.findall(r"^  (?:-\w, )?--([\w-]+)", basics, re.MULTILINE) == options
 
 
 @pytest.mark.parametrize("section", SECTIONS.values())

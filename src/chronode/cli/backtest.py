@@ -90,7 +90,7 @@ def backtest(
     from .train import effective
 
     place = engine_for(engine, workers, address)
-    asked = effective(data, config, given)
+    asked = effective(data, config, given, Console(stderr=True))
     if not asked.data.horizon:
         raise ValueError("a backtest needs the number of steps ahead: pass --forecast STEPS.")
     if not is_there(asked.data.source):

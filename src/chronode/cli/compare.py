@@ -66,7 +66,7 @@ def compare(
     if format:
         one_of("--format", format, FORMATS)
     place = engine_for(engine, workers, address)
-    asked = effective(data, config, given)
+    asked = effective(data, config, given, Console(stderr=True))
     folder = folder_for("compare", asked.data.source, output)
     runs = plan(asked, flags.words(models), seeds, folder)
     console = Console(stderr=json or bool(format))

@@ -18,6 +18,10 @@ from ..runs import SECTIONS, exponent
 from ..settings import PANELS, SettingError, flags_of, help_texts, named, naming_options
 from ..storage import parse_yaml
 
+_FIRST = ("target", "horizon", "id", "time", "static", "test", "model", "epochs", "output")
+"""Options that a first run may need; --help begins with them."""
+_TEXTS = ("horizon",)  # a number or a duration, which only the file makes a number
+
 
 @cache
 def parameters(section: type[Any]) -> list[inspect.Parameter]:
@@ -33,7 +37,7 @@ def parameters(section: type[Any]) -> list[inspect.Parameter]:
     for field in dataclasses.fields(section):
         if "panel" not in field.metadata:
             continue
-        kind = _kind(hints[field.name])
+        kind = str if field.name in _TEXTS else _kind(hints[field.name])
         option = typer.Option(
             *flags_of(field.name),
             help=f"{_in_options(helps[field.name])} [{_default(field)}example: {field.metadata['example']}]",
@@ -50,13 +54,15 @@ class PanelCommand(TyperCommand):
     """Command whose --help groups its options in panels."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Writes one section per panel; options without a panel go to the last one."""
-        panels: dict[str, list[tuple[str, str]]] = {"Arguments": [], **{panel: [] for panel in PANELS}}
-        for parameter in self.get_params(ctx):
+        """Writes one section per panel after one for a first run; options without a panel go to the last one."""
+        panels: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Basics": [], **{panel: [] for panel in PANELS}}
+        own_order = {name: place for place, name in enumerate(_FIRST)}
+        for parameter in sorted(self.get_params(ctx), key=lambda one: own_order.get(one.name or "", len(_FIRST))):
             record = parameter.get_help_record(ctx)
             if record is not None:
                 own = "Arguments" if parameter.param_type_name == "argument" else PANELS[-1]
-                panels[getattr(parameter, "rich_help_panel", None) or own].append(record)
+                panel = getattr(parameter, "rich_help_panel", None) or own
+                panels["Basics" if parameter.name in own_order else panel].append(record)
         for panel, records in panels.items():
             if records:
                 with formatter.section(panel):

@@ -22,11 +22,14 @@ if TYPE_CHECKING:
     from ..search.engine import Engine
 
 _OF_FILES = (".csv", ".gz", ".json", ".jsonl", ".npz", ".parquet", ".ts", ".tsv", ".txt", ".zip")
+_ON_THE_WEB = ("http://", "https://", "ftp://", "s3://", "gs://")
 
 
 def check_source(source: str | None) -> str | None:
     """Refuses a file that does not exist; a name without such a suffix may be a task of a plugin."""
     path = Path(source or "")
+    if (source or "").lower().startswith(_ON_THE_WEB):
+        raise ValueError(f"{source} is a web address: download it first, for example with curl -LO {source}")
     if path.suffix in _OF_FILES and not path.exists() and not set("*?[") & set(str(path)):
         siblings = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
         raise ValueError(f"{path}: no such file.{near(path.name, siblings)}")
@@ -38,6 +41,12 @@ def check_folder(folder: Path | None) -> Path | None:
     if folder is not None and not folder.exists():
         raise ValueError(f"folder {folder} does not exist.")
     return folder
+
+
+def check_order(command: str, run: Path, data: str | None) -> None:
+    """Refuses a file and a run that were given in the wrong order."""
+    if run.suffix in _OF_FILES and run.is_file() and data is not None and (Path(data) / "run.json").is_file():
+        raise ValueError(f"arguments swapped: the run comes first: chronode {command} {data} {run}")
 
 
 DataSource = Annotated[

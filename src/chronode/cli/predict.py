@@ -12,7 +12,7 @@ from rich.console import Console
 
 from ..storage import check_new
 from .flags import words
-from .options import RunFolder, check_source, with_plugins
+from .options import RunFolder, check_order, check_source, with_plugins
 
 Anyway = Annotated[
     bool,
@@ -57,6 +57,7 @@ def evaluate(
     from ..runs import baselines_of, load, series_of
     from .outcome import print_result, say, say_note, scores_table, targets_table
 
+    check_order("evaluate", run, data)
     trained = load(run, anyway=anyway)
     series = series_of(trained, data, labeled=True, anyway=anyway)
     console = Console(stderr=json)
@@ -129,6 +130,7 @@ def predict(
     from ..runs import as_csv, as_rows, load, prediction_columns, series_of, without_formulas, write_table
     from .outcome import print_result, say, say_note
 
+    check_order("predict", run, data)
     if output != "-" and Path(output).suffix not in (".csv", ".txt", ".parquet", ".pq"):
         raise ValueError(f"--output {output} must be a .csv or .parquet file, or - for the terminal.")
     if output != "-":

@@ -89,7 +89,8 @@ def sweep(
     from .train import effective
 
     place = engine_for(engine, workers, address)
-    asked, searched = _space(with_named_model(effective(data, config, given)), given, ranges or [], fix or [])
+    asked = effective(data, config, given, Console(stderr=True))
+    asked, searched = _space(with_named_model(asked), given, ranges or [], fix or [])
     folder = folder_for("sweep", asked.data.source, output, asked.model.model)
     search = _open(asked, searched, folder, pruner)
     console = Console(stderr=json)

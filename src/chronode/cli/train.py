@@ -17,6 +17,7 @@ from ..settings import error_at, naming_options
 from ..storage import check_text
 from ..training import AUTO, Event, Settings
 from . import flags
+from .guessing import guessed, steps_ahead
 from .options import check_folder, check_source, with_plugins
 
 if TYPE_CHECKING:
@@ -93,8 +94,10 @@ def train(
         raise typer.Exit(1) from error
 
 
-def effective(data: str | None, file: Path | None, given: dict[str, Any]) -> Config:
-    """Returns the config: defaults, then the file, then the flags."""
+def effective(data: str | None, file: Path | None, given: dict[str, Any], console: Console | None = None) -> Config:
+    """Returns the config: defaults, then the file, then the flags. With a console, roles of columns are guessed and
+    printed there.
+    """
     asked = Config()
     if file is not None:
         content = read_config(file)
@@ -104,13 +107,16 @@ def effective(data: str | None, file: Path | None, given: dict[str, Any]) -> Con
         except (ValueError, TypeError) as error:
             raise error_at(file, error) from error
     source = data or asked.data.source
+    if given.get("horizon") is not None:
+        given = {**given, "horizon": steps_ahead(given["horizon"], source, given)}
     sections = {name: flags.values(section, given) for name, section in flags.SECTIONS.items()}
     if given.get("options"):
         sections["data"]["options"] = {**asked.data.options, **_task_options(source, given["options"])}
     if given.get("settings"):
         sections["model"]["settings"] = {**asked.model.settings, **sections["model"]["settings"]}
     sections["data"]["source"] = source
-    return asked.with_values(sections)
+    asked = asked.with_values(sections)
+    return asked if console is None else guessed(asked, console)
 
 
 def _follow() -> None:
@@ -163,13 +169,14 @@ def _new(
     console: Console,
     as_json: bool,
 ) -> None:
+    if output is not None:
+        check_text(output, "--output")
+    asked = guessed(asked, console)  # and what it refuses, before torch is imported
     from ..report.run_page import draw_run
     from ..runs import STRONG_BASELINE, assemble_run, choose, next_folder, prepare, train_run
     from ..training import ProgressBar
     from .outcome import show_prepared, show_race
 
-    if output is not None:
-        check_text(output, "--output")
     prepared = prepare(asked)
     show_prepared(console, asked, prepared)
     leaves_open = asked.model.model == AUTO

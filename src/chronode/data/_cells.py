@@ -88,7 +88,7 @@ def not_numeric(name: str, column: Column) -> str:
 
     row, text = first_text(column)
     cure = "Correct it, or"
-    if markers := _markers(column):
+    if markers := missing_markers(column):
         cure = f"If it means a missing value, pass {named('missing_values', markers)}. Or"
     else:
         try:
@@ -102,7 +102,7 @@ def not_numeric(name: str, column: Column) -> str:
     )
 
 
-def _markers(column: Column) -> list[str]:
+def missing_markers(column: Column) -> list[str]:
     """Returns the few texts of a column that otherwise holds numbers."""
     if not is_text(column):
         return []

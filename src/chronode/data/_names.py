@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 
 # Below this similarity, a name is a different one rather than misspelled.
 from ..settings import SettingError, named
@@ -26,15 +27,18 @@ def known_column(name: str, columns: Collection[str], argument: str, what: str =
     """Returns `name` if it is a column (or a sheet, an array); otherwise raises an error with similar names."""
     if name not in columns:
         families_of = f"; the {what} are {listed(columns)}" if columns else ""
+        is_option = named(argument) != argument
+        shown = partial(named, argument) if is_option else repr
         article = "an" if what[0] in "aeiou" else "a"
         raise SettingError(
-            f"{named(argument, name)} is not {article} {what.removesuffix('s')}{families_of}.{related(name, columns)}",
+            f"{named(argument, name)} is not {article} {what.removesuffix('s')}{families_of}."
+            f"{related(name, columns, shown)}",
             argument=argument,
         )
     return name
 
 
-def related(name: str, columns: Iterable[str]) -> str:
+def related(name: str, columns: Iterable[str], shown: Callable[[str], str] = repr) -> str:
     """Returns the columns that `name` may mean as the end of an error message ("" if there are none).
 
     Columns may have any names, so only those are suggested that differ in a few letters, in case or in separators, that
@@ -46,7 +50,7 @@ def related(name: str, columns: Iterable[str]) -> str:
     """
     scores = {other: _likeness(str(name), other) for other in map(str, columns)}
     close = sorted((other for other in scores if scores[other] >= _CLOSE), key=lambda other: -scores[other])[:3]
-    return f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
+    return f" Did you mean {' or '.join(map(shown, close))}?" if close else ""
 
 
 def _likeness(name: str, other: str) -> float:

@@ -10,19 +10,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from ..system import drawn
-from ._batches import Batch, pad
 from ._gaps import Gaps
 from ._names import listed
 from ._target import Target
 from ._times import STEPS, Clock, median_gap
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # files are read, and mistakes answered, before torch is imported
+    from torch import Tensor
+
+    from ._batches import Batch
     from ._describe import Facts
 
-Rows = slice | Sequence[int] | Sequence[bool] | NDArray[Any] | Tensor
+    Rows = slice | Sequence[int] | Sequence[bool] | NDArray[Any] | Tensor
 
 
 class Series(NamedTuple):
@@ -162,6 +163,8 @@ class Sequences:
         picked = self._picked(slice(None) if rows is None else rows)
         if not len(picked):
             raise ValueError("a batch needs at least one series.")
+        from ._batches import pad
+
         batch = pad(self, picked)
         return batch if self.finish is None else self.finish(batch, self.ids[picked])
 
@@ -287,7 +290,7 @@ class Sequences:
         """Returns the row numbers for a slice, a mask or indices (negative ones count from the end)."""
         if isinstance(rows, slice):
             return np.arange(len(self))[rows]
-        array = rows.numpy(force=True) if isinstance(rows, Tensor) else np.asarray(rows)
+        array = rows.numpy(force=True) if hasattr(rows, "detach") else np.asarray(rows)  # pyrefly: ignore
         if array.ndim != 1 or (array.size and array.dtype.kind not in "biu"):
             raise TypeError(f"select series by a slice, a list of indices or a mask, got {type(rows).__name__}.")
         if array.dtype.kind == "b":

@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from ..settings import SettingError, named, one_of
 from ._names import known_column
 from ._sequences import Sequences
 from ._settings import CLIP, GAPS
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 ALL = "all"
 _TAILS = (0.005, 0.995)
@@ -87,6 +88,8 @@ def invert_columns(values: Tensor, shapes: Sequence[Shape]) -> Tensor:
 def _where_logarithmic(values: Tensor, shapes: Sequence[Shape], changed: Callable[[Tensor], Tensor]) -> Tensor:
     if all(shape.offset is None for shape in shapes):
         return values
+    import torch
+
     logs = torch.tensor([shape.offset is not None for shape in shapes], device=values.device)
     return torch.where(logs, changed(values.new_tensor([shape.offset or 0.0 for shape in shapes])), values)
 

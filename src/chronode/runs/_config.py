@@ -25,11 +25,11 @@ class DataConfig:
     Attributes:
         source: File, or name of a task.
         target: Target column(s).
-        id: Column that identifies the series; without it the file is one series.
-        time: Column of times; without it, steps are counted.
+        id: Column that identifies the series; without it the file is one series. The command line guesses it.
+        time: Column of times; without it, steps are counted. The command line guesses it.
         group: Column whose groups no split may divide, such as a hospital; the id by default.
         columns: Value columns; all others by default.
-        static: Columns with one value per series, such as age or sex; numbers or text.
+        static: Columns with one value per series, such as age or sex; numbers or text. The command line guesses them.
         ignore: Columns to leave out.
         time_unit: Unit of time, such as "hours" or "100 ms", or a number if times are numbers; by default the unit that
             makes the median gap about 1.
@@ -56,8 +56,9 @@ class DataConfig:
         encoding: Text encoding of the file; detected by default.
         names: Names of the columns of a text file without a header line.
         comment: Prefix of comment lines of a text file; "#" by default if the first line begins with it.
-        horizon: Number of next steps to forecast instead of a target; 0 for a target. A forecast is learned
-            from overlapping windows; with --per-step, at every step of whole series.
+        horizon: Number of next steps to forecast instead of a target, or on the command line a duration such as 7d or
+            2w; 0 for a target. A forecast is learned from overlapping windows; with --per-step, at every step of whole
+            series.
         channels: Channels to forecast; all by default.
         known: For forecasts, columns whose future values are known, such as price or holiday. `predict` reads them from
             rows after the last value to forecast.
@@ -81,6 +82,7 @@ class DataConfig:
             "off", or "auto" for channels with values more than 20 times that range beyond it.
         gaps: Gaps of more than 50 times the median: "keep", "cap" (shorten them to 50 times the median) or "log" (all
             gaps on a logarithmic scale).
+        guess: Whether columns without a role get one by their names and values: id, time, static columns, text.
         protocol: Protocol of a task: "clean" or "paper".
         options: Options of a task: NAME=VALUE.
 
@@ -134,6 +136,7 @@ class DataConfig:
     log: tuple[str, ...] = option((), "Data", "units,visits")
     clip_values: str = option("auto", "Data", "off", choices=CLIP)
     gaps: str = option("keep", "Time", "cap", choices=GAPS)
+    guess: bool = option(True, "Data", "--no-guess")
     protocol: str = option("clean", "Data", "paper")
     options: dict[str, Any] = field(default_factory=dict, metadata=about("Data", "length=200", "--option"))
 
@@ -142,8 +145,9 @@ class DataConfig:
         _check_shares(self.split, bool(self.test))
         if self.horizon and self.target:
             raise SettingError(
-                f"{named('horizon', ...)} predicts the next values of channels: omit it or {named('target', ...)}",
+                f"{named('horizon', ...)} predicts the next values of channels",
                 argument="horizon",
+                cure=f"pass {named('channels', self.target)} instead of {named('target', self.target)}",
             )
         for name in ("channels", "known", "calendar", "intervals"):
             if getattr(self, name) and not self.horizon:
