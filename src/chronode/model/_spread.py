@@ -12,7 +12,8 @@ BUFFERS = ("weight", "mean", "low", "high")
 _PENALTY = 0.01
 _KEPT = 0.7  # share of the weight of a move that the one before it has
 # Power of the scale of a window that is left in the unit of errors of a short series; it has the lowest mean interval
-# score (90%) on the ends of the training parts of 176 series of M3.
+# score (90%) on the ends of the training parts of 176 series of M3. benchmarks/intervals.md has series that did not
+# choose it.
 _KEPT_SCALE = 2 / 3
 _NO_LIMIT = 1e30
 _MOST = 3.0
