@@ -15,14 +15,14 @@ from rich.console import Console
 from ..runs import Config
 from ..settings import error_at, naming_options
 from ..storage import check_text
-from ..training import AUTO, Event, Settings
+from ..training import AUTO, Settings
 from . import flags
 from .guessing import guessed, steps_ahead
 from .options import check_folder, check_source, with_plugins
 
 if TYPE_CHECKING:
     from ..runs import Outcome
-    from ..training import ProgressBar
+    from ..training import Event, ProgressBar
 
 
 RUNS = "runs"
