@@ -161,8 +161,19 @@ def test_mistakes_in_scoring_are_reported(fitted):
 @pytest.mark.parametrize(("period", "steps", "window"), [(12, 50, 25), (12, 200, 36), (1, 60, 30), (1, 200, 32)])
 def test_windows_are_longer_if_there_is_a_season(period, steps, window):
     place = np.arange(steps)
-    s = from_list([0.1 * place + (np.sin(2 * np.pi * place / period) if period > 1 else 0)])
+    values = 0.1 * place + (np.sin(2 * np.pi * place / period) if period > 1 else 0)
+    s = from_list([values, values])
     assert default_window(s, 6, s.channels) == window
+    assert default_window(s[:1], 6, s.channels) == steps  # a short series alone: all of it
+
+
+def test_a_short_series_alone_has_no_network():
+    values = np.random.default_rng(0).normal(size=60).cumsum()
+    fitted = SequenceForecaster(horizon=6, random_state=0).fit([values])
+    assert fitted.best_epoch_ == 0 and not fitted.history_ and fitted.window_ == 60
+    assert len(SequenceForecaster("gru", horizon=6, epochs=1, random_state=0).fit([values]).history_) == 1
+    with pytest.raises(ValueError, match="epochs=0 leaves the network untrained"):
+        SequenceForecaster("gru", horizon=6, epochs=0, start="none").fit([values])
 
 
 # ---- the command line -----------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ def test_settings_come_back_from_json():
         ({"schedule": "cos"}, "schedule='cos'"),
         ({"learning_rate": 0.0}, "learning_rate must be greater than 0"),
         ({"learning_rate": float("nan")}, "learning_rate must be finite"),
-        ({"epochs": 0}, "epochs must be at least 1"),
+        ({"epochs": -1}, "epochs must be at least 0"),
         ({"batch_size": 2.5}, "batch_size must be a whole number"),
         ({"steps": 0}, "steps must be at least 1"),
         ({"subsample": 0.0}, "subsample must be greater than 0"),

@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.metrics import r2_score
 
 from ..data import Sequences, followed, forecast_channels, without_future
 from ..settings import number, percents, whole
-from ..training import USUAL_INTERVALS
+from ..system import threads
+from ..training import USUAL_INTERVALS, ProgressBar
 from ._arguments import COMMON, Argument, settings_named
 from ._backtest import Backtest, Progress, backtest
 from ._base import SequenceEstimator
@@ -96,6 +99,48 @@ class SequenceForecaster(SequenceEstimator):
         s = replace(self._new_reader().series(X, times=times, groups=groups, id=id, time=time), target=None)
         self._train(s, self._roles(X, id, time))
         return self
+
+    def fit_each(
+        self,
+        X: Any,
+        times: Any = None,
+        *,
+        id: str | None = None,
+        time: str | None = None,
+        n_jobs: int | None = None,
+    ) -> list[Self]:
+        """Trains a forecaster for each series by itself, in parallel; the estimator is unchanged.
+
+        For many short series with little in common. One network for all of them is trained by `fit`.
+
+        Args:
+            X: As for `fit`.
+            times: As for `fit`.
+            id: As for `fit`.
+            time: As for `fit`.
+            n_jobs: Number of processes, as for scikit-learn: -1 for all cores; None for this process.
+
+        Returns:
+            One fitted estimator per series; of a frame, in the order of the sorted ids. With `verbose`, a progress bar
+            is shown.
+
+        Example:
+            >>> walks = np.random.default_rng(0).normal(size=(3, 30)).cumsum(1)
+            >>> each = SequenceForecaster(horizon=2, random_state=0).fit_each(walks)
+            >>> np.concatenate([own.predict(walk[None]) for own, walk in zip(each, walks)]).shape
+            (3, 2, 1)
+        """
+        s = replace(self._new_reader().series(X, times=times, id=id, time=time), target=None)
+        alone = clone(self).set_params(verbose=False)
+        work = (delayed(_fitted_to)(alone, s[row : row + 1].compact()) for row in range(len(s)))
+        found: list[Self] = []
+        with ProgressBar(1, runs=len(s)) as bar:
+            for one in Parallel(n_jobs, return_as="generator")(work):
+                found.append(one)
+                if self.verbose:
+                    name = str(s.ids[len(found) - 1])
+                    bar.end(name, f"{name}: {', '.join(one.notes_[-1:]) or 'fitted'}")
+        return found
 
     def continue_fit(
         self,
@@ -258,3 +303,12 @@ class SequenceForecaster(SequenceEstimator):
                 )
         names = [s.channels[c] if isinstance(c, int) else c for c in self.channels]
         return forecast_channels(s, names, self.known or ())
+
+
+def _fitted_to(forecaster: SequenceForecaster, s: Sequences) -> SequenceForecaster:
+    """Returns a copy of the estimator that is fitted to one series; a mistake in it is reported with its id."""
+    try:
+        with threads(1):
+            return clone(forecaster).fit(s)
+    except ValueError as error:
+        raise type(error)(f"series {s.ids[0]!s}: {error}") from error

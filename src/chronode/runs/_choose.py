@@ -9,7 +9,7 @@ from typing import Any
 from ..judge import AUTO_START, Candidate, Race, can_race, candidates_for, pools_for, race
 from ..model import ModelSpec
 from ..settings import SettingError, SettingTypeError, error_at, named
-from ..training import AUTO, Assembly, Event, Settings, assemble, completed, spec_for
+from ..training import AUTO, Assembly, Event, Settings, assemble, completed, is_short, spec_for
 from ._config import Config
 from ._prepare import Prepared
 
@@ -45,6 +45,8 @@ def choose(
     settings = replace(config.training, refit=True) if prepared.refit else config.training
     windows = prepared.reading is not None and bool(prepared.reading.horizon)
     if windows or not (auto or settings.refit) or not can_race(parts.train, parts.valid):
+        if windows and auto and own.start != "none" and settings.epochs == Settings().epochs and is_short(parts.train):
+            settings = replace(settings, epochs=0)  # the linear start alone
         return _completed(_without_race(config, prepared), prepared, settings), None
     network = {name: size for name in _SIZES if (size := getattr(own, name)) is not None} | own.settings
     candidates = candidates_for(parts.train, network, small=bool(settings.refit)) if auto else []

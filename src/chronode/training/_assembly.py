@@ -124,6 +124,12 @@ def assemble(
     settings = settings or Settings()
     if isinstance(start, str):
         one_of("start", start, STARTS)
+    if settings.epochs == 0 and start == "none" and not isinstance(model, SequenceModel) and not settings.refit:
+        raise SettingError(
+            f"{named('epochs', 0)} leaves the network untrained: use {named('start', 'linear')} for the linear model "
+            f"alone, or at least {named('epochs', 1)}.",
+            argument="epochs",
+        )
     parts, usual = gather(data, settings.seed, valid=valid, scaler=scaler, protocol=protocol, options=options)
     spec = model.spec if isinstance(model, SequenceModel) else model if isinstance(model, ModelSpec) else None
     settings = completed(settings, parts, windows=spec is not None and spec.relative is not None)
@@ -340,7 +346,8 @@ def optimizer_steps(parts: Parts, settings: Settings) -> int:
 
 def _few_steps(parts: Parts, settings: Settings) -> tuple[str, ...]:
     steps = optimizer_steps(parts, settings)
-    if steps >= FEW_STEPS or settings.refit:  # then the number of epochs was chosen by cross-validation
+    # With a refit, the number of epochs was chosen by cross-validation; without epochs, there is no network to train.
+    if steps >= FEW_STEPS or settings.refit or not settings.epochs:
         return ()
     cures = ["more epochs"]
     if settings.batch > 1 and len(parts.train) > 1:

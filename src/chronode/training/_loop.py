@@ -83,7 +83,7 @@ class Training:
         if device.type == "cuda":
             self.sums = self.sums.to(device)  # adding to it must not wait for the device
         if self.place.step == 0:
-            self._measure_untrained()
+            self.measure_untrained()
         self._start_clocks()
         if self.pending is not None:
             restore_optimizer(self.optimizer, self.pending)
@@ -152,7 +152,7 @@ class Training:
             outputs = self.model.each(batch.x, **batch.inputs, **self._given(batch))
         return [self.objective.loss_of(output, batch.target, unit, batch.weights) for output in outputs]
 
-    def _measure_untrained(self) -> None:
+    def measure_untrained(self) -> None:
         """Evaluates the loss before training; with a linear start, these weights are the first candidate."""
         found = evaluate(self.model, self.objective, self.valid, self.valid_started)
         self.untrained_loss = found["loss"]

@@ -60,6 +60,8 @@ def train(
     if saved is not None and facts is not None:
         _restore(run, saved[0], facts)
     try:
+        if not settings.epochs and not settings.refit:
+            run.measure_untrained()
         if run.place.batch or run.decide() is None:
             count = _wanted_threads(settings, network, parts.train)
             with threads(count), patient(), flushed(), _stops_when_asked(run):

@@ -27,7 +27,8 @@ class Settings:
     """Training settings; the same settings and data give identical weights on the same machine.
 
     Attributes:
-        epochs: Maximum number of passes over the training series.
+        epochs: Maximum number of passes over the training series; 0 for the linear start alone, which is what a
+            forecast of a single short series is by default.
         steps: Maximum number of optimizer steps; no limit by default.
         batch_size: Series per optimizer step, over all devices; by default 16, or 64 from 1,000 series on, and for
             forecasts as many windows as give about 100 steps in an epoch, from 4 to 16.
@@ -106,8 +107,6 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_declared(self)
-        if not self.epochs and not self.refit:
-            whole("epochs", self.epochs, at_least=1)
         self._check_lists()
         self._check_pairs()
 

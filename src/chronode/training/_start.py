@@ -26,6 +26,8 @@ from ._predict import evaluate, outputs
 from ._settings import Settings
 from ._trained import Trained
 
+_FEW_WINDOWS = 3
+
 
 def add_start(network: SequenceModel, parts: Parts, settings: Settings, start: str | StartFit = "linear") -> StartFit:
     """Puts the network behind a linear model, and returns how that model was fitted.
@@ -105,7 +107,8 @@ def not_worse_than_naive(
     fitted: Trained, parts: Parts, linear: StartFit | None, *, per_step: bool = False
 ) -> tuple[Trained, StartFit | None]:
     """Returns what to hand out, with the linear model that it rests on: never a forecast whose mean absolute error on
-    the validation part is larger than that of the last value, the last season or its linear start.
+    the validation part is larger than that of the last value, the last season or its linear start. If that part has
+    fewer than three independent windows, a naive forecast has to be better than the linear model by more than chance.
 
     Args:
         fitted: The trained model.
@@ -123,9 +126,10 @@ def not_worse_than_naive(
     alone = _without_network(model) if fitted.best_epoch and linear is not None else model
     start_error = network_error if alone is model else _error(alone, parts)
     unit = _unit(fitted.objective)
-    if not network_error > min(least, start_error):
+    enough = least / (1 - _chance(parts.valid, fitted)) if linear is not None else least
+    if not network_error > min(enough, start_error):
         return fitted, linear
-    if start_error <= least:
+    if start_error <= enough:
         note = (
             "the forecast is that of the linear model (mean absolute error on the validation part: "
             f"{start_error * unit:.4g}; with the network: {network_error * unit:.4g})."
@@ -152,6 +156,16 @@ def _naive_starts(fitted: Trained, parts: Parts, per_step: bool) -> dict[str, St
     channels = model.relative.channels
     season = training_season(parts.train, channels, model.head.out_features // len(channels))
     return naive_forecasts(parts.train, model.relative, season)
+
+
+def _chance(valid: Sequences, fitted: Trained) -> float:
+    """Returns the gain that chance allows a naive forecast on few validation windows; 0 on more."""
+    assert fitted.model.relative is not None or fitted.model.per_step
+    ahead = (
+        1 if fitted.model.relative is None else fitted.model.head.out_features // len(fitted.model.relative.channels)
+    )
+    independent = max(len(valid) / ahead, 1.0)
+    return 0.5 * independent**-0.5 if independent < _FEW_WINDOWS else 0.0
 
 
 def _without_network(model: SequenceModel) -> SequenceModel:

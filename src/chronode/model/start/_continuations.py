@@ -13,18 +13,22 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ._families import Family
+from ._families import Family, rivals, smoothing_name
 from ._window_rows import Fold, Windows
 
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 _LAGS = (1, 2, 4, 8, 12, 24, 48, 96)
+_FEW_LAGS = 48  # more are tried only with twice as many windows
 _FEWEST_ROWS = 3
 _EXPLODES = 2.0
-_OUTLYING = 8.0
 # Maximum number of maps in an average, the power p in the share of a map, (lowest loss / its loss)^p, and the share of
 # the best of the three simplest forecasts if no map has a lower loss. Chosen on other series than those of
 # benchmarks/defaults.py.
 _MOST_MEMBERS, _POWER, _SIMPLE_SHARE = 30, 4, 0.1
+# Share of the maps whose speed is tuned one step ahead, if there are hardly any independent windows to judge by; it
+# halves with this many of them, and falls if their loss is far above the lowest, as on series without noise. Chosen on
+# held-out ends of the training parts of M3 (docs/arena.md).
+_TUNED_SHARE, _TUNED_HALVES, _FAR = 0.5, 20.0, 1.5
 # Maps with more parameters overfit when there are few windows: their loss is raised by this share for each lag (up to
 # 24), and for the return to the mean of a window, divided by the number of independent windows. Chosen on those series.
 _PER_LAG, _MOST_COUNTED_LAGS, _MEAN_REVERSION = 0.02, 24, 0.8
@@ -38,7 +42,9 @@ class Map(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A map of an average: its family and settings, and its share."""
+    """A map of an average: its family, its method (or its name, in a family without features) and settings, and its
+    share.
+    """
 
     family: str
     method: str
@@ -47,25 +53,28 @@ class Member(NamedTuple):
     share: float = 1.0
 
 
-def choose(windows: Windows, folds: Sequence[Fold], known: Sequence[Family]) -> list[Member]:
+def choose(windows: Windows, folds: Sequence[Fold], known: Sequence[Family], season: int = 1) -> list[Member]:
     """Returns the maps whose mean absolute error over the folds is low, and their shares in the average.
 
     Windows that overlap rank the maps only roughly, and an average of many good maps is better than the best one. Maps
     with more parameters must be better by a margin that shrinks with the number of independent windows. The best simple
-    forecast has a share in the average, because what looked better in the past is so only in part by merit.
+    forecast has a share in the average, because what looked better in the past is so only in part by merit. With few
+    independent windows, half of the average are levels, Theta forecasts and damped trends whose speed was best one
+    step ahead.
 
     Args:
         windows: Windows to learn from.
         folds: Rows to fit and rows to judge by.
         known: Families to choose from.
+        season: Season of the tuned forecasts; 1 for none.
     """
     losses: dict[Member, list[float]] = {}
     for fold in folds:
         judged, count = windows.at(fold.judge), int(fold.judge.sum())
+        far, near = windows.at(fold.fit).without_outliers(), windows.at(fold.near).without_outliers()
         for family in known:
-            inputs, truth = family.seen(judged.x, judged.counts), judged.y
-            regression = Regression(family, windows.at(fold.fit), windows.at(fold.near))
-            for settings, maps in candidates(regression):
+            inputs, truth = family.seen(judged.x), judged.y
+            for settings, maps in candidates(family, far, near):
                 errors = count * (inputs @ maps.weight + maps.bias[:, None] - truth).abs().flatten(1).nanmean(1)
                 for member, error in zip(settings, errors.tolist(), strict=True):
                     losses.setdefault(member, []).append(error)
@@ -74,7 +83,7 @@ def choose(windows: Windows, folds: Sequence[Fold], known: Sequence[Family]) -> 
     found = []
     for member, own in losses.items():
         # The first folds may have too few rows to fit a map; it is then the naive forecast.
-        before = losses[Member(member.family, "naive")][: len(folds) - len(own)]
+        before = losses.get(Member(member.family, "naive"), [])[: len(folds) - len(own)]
         loss = sum(before + own) / rows * (1 + _complexity(member) / independent)
         if loss == loss:
             found.append((loss, member))
@@ -88,7 +97,28 @@ def choose(windows: Windows, folds: Sequence[Fold], known: Sequence[Family]) -> 
     total = sum(shares.values()) / (1 - kept)
     shares = {member: share / total for member, share in shares.items()}
     shares[simple] = shares.get(simple, 0.0) + kept
+    tuned = tuned_maps(windows, known, season)
+    part = 0.0
+    if tuned:
+        loss = sum(loss for loss, member in found if member in tuned) / len(tuned)
+        part = _TUNED_SHARE / (1 + independent / _TUNED_HALVES) * min(1.0, _FAR * lowest / max(loss, lowest)) ** _POWER
+    shares = {member: share * (1 - part) for member, share in shares.items()}
+    for member in tuned:
+        shares[member] = shares.get(member, 0.0) + part / len(tuned)
     return [member._replace(share=share) for member, share in shares.items()]
+
+
+def tuned_maps(windows: Windows, known: Sequence[Family], season: int) -> list[Member]:
+    """Returns, of smoothing maps that differ only in how fast they adapt, those that are best one step ahead.
+
+    All windows tell about the next step, but few about what comes after many: the speed is better chosen by the former.
+    """
+    by_name = {family.name: family for family in known}
+    family = by_name.get(smoothing_name(season)) or by_name.get(smoothing_name(1))
+    if family is None:
+        return []
+    errors = (family.seen(windows.x) @ family.base[..., 0].T - windows.y[:, :1]).square().nanmean(0)
+    return [Member(family.name, family.maps[min(own, key=lambda i: float(errors[i]))]) for own in rivals(family)]
 
 
 def _is_simple(member: Member) -> bool:
@@ -104,7 +134,7 @@ def _complexity(member: Member) -> float:
     return reverts + _PER_LAG * min(member.lags, _MOST_COUNTED_LAGS)
 
 
-def average(members: Sequence[Member], windows: Windows, families: Sequence[Family]) -> Map:
+def average(members: Sequence[Member], windows: Windows, known: Sequence[Family]) -> Map:
     """Returns the average of the members, fitted to these windows, as a map of all values: weight `(K, C, H)`.
 
     Example:
@@ -112,20 +142,20 @@ def average(members: Sequence[Member], windows: Windows, families: Sequence[Fami
         >>> steps = torch.arange(40.0).double().unfold(0, 6, 1)[:-1]
         >>> x, y = (steps - steps[:, -1:])[..., None], torch.tensor([[1.0, 2.0]] * len(steps)).double()
         >>> windows = Windows(x, y, torch.full((len(x),), 6))
-        >>> line = average([Member("last value", "recursive", 1, 1e-4)], windows, families(6, 2, seasons=[]))
+        >>> line = average([Member("last value", "recursive", 1, 1e-4)], windows, families(6, 2, seasons=()))
         >>> (x[0, :, 0] @ line.weight[:, 0] + line.bias).round(decimals=2).tolist()
         [1.0, 2.0]
     """
-    x, y = windows.x, windows.y
+    x, y, steady = windows.x, windows.y, windows.without_outliers()
     weight = x.new_zeros(*x.shape[1:], y.shape[1])
     bias = y.new_zeros(y.shape[1])
-    for family in families:
-        chosen = [member for member in members if member.family == family.name]
-        if not chosen:
+    for family in known:
+        own = [member for member in members if member.family == family.name]
+        if not own:
             continue
-        for member, fitted in _fitted(chosen, Regression(family, windows, windows)):
-            weight += member.share * family.of_all(fitted.weight, x.shape[2])
-            bias += member.share * fitted.bias
+        for member, found in _fitted(own, Regression(family, steady, steady)):
+            weight += member.share * family.of_all(found.weight, x.shape[2])
+            bias += member.share * found.bias
     return Map(weight, bias)
 
 
@@ -136,18 +166,21 @@ def _fitted(members: Sequence[Member], regression: Regression) -> Iterator[tuple
         by_setting.setdefault((member.method, member.lags), []).append(member)
     for (method, lags), same in by_setting.items():
         maps = regression.maps(method, lags, [member.penalty for member in same]) or regression.naive()
-        for row, member in enumerate(same):
-            yield member, Map(maps.weight[row % len(maps.weight)], maps.bias[row % len(maps.bias)])
+        for place, member in enumerate(same):
+            yield member, Map(maps.weight[place % len(maps.weight)], maps.bias[place % len(maps.bias)])
 
 
-def candidates(regression: Regression) -> Iterator[tuple[list[Member], Map]]:
-    """Yields settings with their maps `(P, F, H)`, fitted to the rows of the regression."""
-    family = regression.family
+def candidates(family: Family, far: Windows, near: Windows) -> Iterator[tuple[list[Member], Map]]:
+    """Yields settings with their maps `(P, F, H)`, fitted to these windows (as for `Regression`)."""
+    if family.maps:
+        yield [Member(family.name, name) for name in family.maps], _without_bias(family.base)
+        return
+    regression = Regression(family, far, near)
     yield [Member(family.name, "naive")], regression.naive()
     shifted = regression.maps("shifted") if family.level else None
     if shifted is not None:
         yield [Member(family.name, "shifted")], shifted
-    most = family.features.shape[1] // family.width
+    most = min(family.features.shape[1] // family.width, max(len(near.x) // 2, _FEW_LAGS))
     for lags in sorted({*(lags for lags in _LAGS if lags < most), most} - {0}):
         for method in ("direct", "recursive") if family.recursive else ("direct",):
             maps = regression.maps(method, lags, PENALTIES)
@@ -156,7 +189,7 @@ def candidates(regression: Regression) -> Iterator[tuple[list[Member], Map]]:
 
 
 class Regression:
-    """Ridge regressions of one family.
+    """Maps of one family: those without features, or ridge regressions.
 
     Args:
         family: Naive forecast and features.
@@ -166,15 +199,15 @@ class Regression:
 
     def __init__(self, family: Family, far: Windows, near: Windows):
         self.family = family
-        far, near = _without_outliers(far), _without_outliers(near)
+        far, near = far.at(~far.y.isnan().any(1)), near.at(~near.y[:, 0].isnan())
         self.rows = {
-            "direct": (family.seen(far.x, far.counts), far.y, far.counts),
-            "recursive": (family.seen(near.x, near.counts), near.y[:, :1], near.counts),
+            "direct": (family.seen(far.x), far.y, far.counts),
+            "recursive": (family.seen(near.x), near.y[:, :1], near.counts),
         }
 
     def naive(self) -> Map:
         """Returns the naive forecast, `(1, F, H)`."""
-        return Map(self.family.base[None], self.family.base.new_zeros(1, self.family.base.shape[1]))
+        return _without_bias(self.family.base[None])
 
     def maps(self, method: str, lags: int = 0, penalties: Sequence[float] = ()) -> Map | None:
         """Returns the maps of all penalties, `(P, F, H)`, from one eigenvalue problem; None if there are too few rows.
@@ -183,6 +216,8 @@ class Regression:
         """
         if method == "naive":
             return self.naive()
+        if self.family.maps:
+            return _without_bias(self.family.base[self.family.maps.index(method)][None])
         family, horizon = self.family, self.family.base.shape[1]
         x, y, counts = self.rows["recursive" if method == "recursive" else "direct"]
         if method != "shifted":
@@ -194,14 +229,16 @@ class Regression:
         if method == "shifted":
             return Map(family.base[None], left.mean(0)[None])
         features = family.features[:, : lags * family.width]
-        weights = _ridge(x @ features, left, penalties)
+        found = _ridge(x @ features, left, penalties)
         if method == "direct":
-            weight = family.base + features @ weights
+            weight = family.base + features @ found
         elif family.anchor is None:
-            weight = _recursive(family.base[:, 0] + (features @ weights)[..., 0], horizon)
+            one = family.base[:, 0] + (features @ found)[..., 0]
+            used = int((one != 0).any(0).nonzero()[0]) if bool(one.any()) else len(family.base) - 1
+            weight = _recursive(one[:, used:], horizon, len(family.base))
         else:
-            one = torch.nn.functional.pad(weights[..., 0].flip(1), (len(family.base) - lags, 0))
-            weight = _recursive(one, horizon, family.anchor)
+            weight = _recursive(found[..., 0].flip(1), horizon, len(family.base))
+            weight = weight + family.anchor[:, None] * (1 - weight.sum(1, keepdim=True))
         if method == "recursive":
             weight = torch.where(self._explodes(weight)[:, None, None], family.base, weight)
         return Map(weight, weight.new_zeros(len(weight), horizon))
@@ -213,16 +250,9 @@ class Regression:
         return ~(errors <= _EXPLODES * (x @ self.family.base - y).abs().mean())
 
 
-def _without_outliers(windows: Windows) -> Windows:
-    """Returns windows on a smaller scale where what follows is far beyond the usual, so that none decides alone."""
-    sizes = windows.y.abs().amax(1)
-    usual = sizes.nanmedian() if len(sizes) else 0.0
-    shrink = _OUTLYING * usual / sizes
-    outlying = shrink < 1
-    if not usual > 0 or not bool(outlying.any()):
-        return windows
-    shrink = torch.where(outlying, shrink, torch.ones_like(shrink))[:, None]
-    return windows._replace(x=windows.x * shrink[..., None], y=windows.y * shrink)
+def _without_bias(weight: Tensor) -> Map:
+    """Returns maps with these weights `(P, F, H)` alone."""
+    return Map(weight, weight.new_zeros(len(weight), weight.shape[2]))
 
 
 def _ridge(inputs: Tensor, goal: Tensor, penalties: Sequence[float]) -> Tensor:
@@ -235,15 +265,13 @@ def _ridge(inputs: Tensor, goal: Tensor, penalties: Sequence[float]) -> Tensor:
     return vectors @ shrunk
 
 
-def _recursive(one: Tensor, horizon: int, anchor: Tensor | None = None) -> Tensor:
-    """Applies maps one step ahead, `one (P, K)`, to their own forecasts; returns `(P, K, horizon)`.
-
-    With an anchor `(K,)`, the maps continue deviations from it.
+def _recursive(one: Tensor, horizon: int, size: int) -> Tensor:
+    """Applies maps of the last values one step ahead, `one (P, K)`, to their own forecasts; returns the weights of all
+    values of a window, `(P, size, horizon)`.
     """
     count, steps = one.shape
-    level = one.new_zeros(steps, 1) if anchor is None else anchor[:, None]
-    past = (torch.eye(steps, dtype=one.dtype) - level).expand(count, -1, -1)
-    values = torch.cat([past, one.new_zeros(count, steps, horizon)], dim=2)
+    known = torch.eye(steps, dtype=one.dtype).expand(count, -1, -1)
+    values = torch.cat([known, one.new_zeros(count, steps, horizon)], dim=2)
     for ahead in range(horizon):
-        values[..., steps + ahead] = torch.einsum("pij,pj->pi", values[..., ahead : steps + ahead], one)
-    return values[..., steps:] + level
+        values[..., steps + ahead] = (values[..., ahead : steps + ahead] @ one[..., None])[..., 0]
+    return torch.nn.functional.pad(values[..., steps:], (0, 0, size - steps, 0))

@@ -6,13 +6,15 @@ A window `v` of K values is relative to its last value. Every map here has the f
 
 where `base` is a forecast without anything to fit: it repeats the last value, the last season, or the last season
 shifted by its latest change, or smooths the window. `features` are the quantities that such a forecast assumes to be
-constant: differences, changes since one season ago, or differences of such changes. A smoothed window has none.
+constant: differences, changes since one season ago, or differences of such changes. Maps that smooth a window have
+none: all of them with the same season form one family.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 
 import torch
@@ -25,15 +27,15 @@ class Family:
 
     Attributes:
         name: Name in reports.
-        base: `(F, H)` the naive forecast.
+        base: `(F, H)` the naive forecast; `(P, F, H)` for P maps without features.
         features: `(F, M)`, the newest first.
         channel: The channel whose values are used, F = K; None for the values of all channels, step by step.
         recursive: Whether the map one step ahead can be applied to its own forecasts.
         width: Columns of `features` that belong to one lag.
         level: Whether the naive forecast has no trend, so that a mean change may be added to it.
-        season: Steps after which the values before the start of a series repeat those after it; 1 for the first value.
         reach: Steps that a feature looks back, in addition to the number of its lag.
         anchor: `(F,)` the level around which the values return; the features are then deviations from it.
+        maps: Names of the maps of a family without features.
     """
 
     name: str
@@ -43,18 +45,12 @@ class Family:
     recursive: bool = True
     width: int = 1
     level: bool = False
-    season: int = 1
     reach: int = 1
     anchor: Tensor | None = None
+    maps: tuple[str, ...] = ()
 
-    def seen(self, x: Tensor, counts: Tensor) -> Tensor:
-        """Returns the values of windows `(N, K, C)` that are used, `(N, F)`; the start of a series is extended back."""
-        steps = x.shape[1]
-        if bool((counts < steps).any()):
-            step = torch.arange(steps).expand(len(x), -1)
-            before = (steps - counts)[:, None] - step
-            at = step + (before.clamp(min=0) + self.season - 1) // self.season * self.season
-            x = x.gather(1, at.clamp(max=steps - 1)[..., None].expand_as(x))
+    def seen(self, x: Tensor) -> Tensor:
+        """Returns the values of windows `(N, K, C)` that are used, `(N, F)`."""
         return x.flatten(1) if self.channel is None else x[:, :, self.channel]
 
     def of_all(self, weight: Tensor, channels: int) -> Tensor:
@@ -66,94 +62,129 @@ class Family:
         return every
 
 
-def families(steps: int, horizon: int, seasons: Sequence[int], channel: int = 0) -> list[Family]:
+@lru_cache(16)
+def families(steps: int, horizon: int, seasons: tuple[int, ...], channel: int = 0) -> tuple[Family, ...]:
     """Returns the families that continue one channel from its own values.
 
     Example:
-        >>> [family.name for family in families(20, 3, seasons=[7])][:6]
-        ['last value', 'mean', 'season of 7', 'moved season of 7', 'mean season of 7', 'level 0.1']
+        >>> [family.name for family in families(20, 3, seasons=(7,))][:6]
+        ['last value', 'mean', 'season of 7', 'moved season of 7', 'mean season of 7', 'smoothing']
     """
     value = torch.eye(steps, dtype=torch.float64).flip(1)  # column j: the value j steps before the last
-    continuations = [Family("last value", value[:, [0] * horizon], value[:, :-1] - value[:, 1:], channel, level=True)]
+    found = [Family("last value", value[:, [0] * horizon], value[:, :-1] - value[:, 1:], channel, level=True)]
     mean = value.mean(1, keepdim=True).expand(-1, horizon)
-    continuations.append(Family("mean", mean, value[:, :-1] - mean[:, :1], channel, reach=0, anchor=mean[:, 0]))
+    found.append(Family("mean", mean, value[:, :-1] - mean[:, :1], channel, reach=0, anchor=mean[:, 0]))
     for season in [season for season in seasons if season + 2 <= steps]:
         ahead = torch.arange(horizon)
         at, cycles = season - 1 - ahead % season, ahead // season + 1
         change = value[:, :-season] - value[:, season:]
-        continuations.append(Family(f"season of {season}", value[:, at], change, channel, season=season, reach=season))
+        found.append(Family(f"season of {season}", value[:, at], change, channel, reach=season))
         if change.shape[1] > 1:
             moved, changes = value[:, at] + change[:, :1] * cycles, change[:, :-1] - change[:, 1:]
             name = f"moved season of {season}"
-            continuations.append(Family(name, moved, changes, channel, season=season, reach=season + 1))
+            found.append(Family(name, moved, changes, channel, reach=season + 1))
         if steps >= 2 * season:
             mean = torch.stack([value[:, at + season * i] for i in range(steps // season)]).mean(0)
             name = f"mean season of {season}"
-            continuations.append(Family(name, mean, change, channel, recursive=False, season=season, reach=season))
+            found.append(Family(name, mean, change, channel, recursive=False, reach=season))
     nothing = torch.zeros(steps, 0, dtype=torch.float64)
-    for (name, season), weight in smoothing_maps(steps, horizon, seasons).items():
-        level = name.startswith(("level", "last value"))
-        continuations.append(Family(name, weight, nothing, channel, level=level, season=season))
-    return continuations
+    smoothing = smoothing_maps(steps, horizon, seasons)
+    for season in sorted({season for _, season in smoothing}):
+        maps = {name: weight for (name, own), weight in smoothing.items() if own == season}
+        base, name = torch.stack(list(maps.values())), smoothing_name(season)
+        found.append(Family(name, base, nothing, channel, maps=tuple(maps)))
+    return tuple(found)
 
 
-def joint_family(steps: int, channels: int, target: int, horizon: int) -> Family:
+def rivals(family: Family) -> list[list[int]]:
+    """Returns the numbers of smoothing maps that differ only in how fast they adapt: of the levels, of the Theta
+    forecasts and of the most damped trends, for each memory of the season.
+    """
+    kinds: dict[tuple[str, str], list[int]] = {}
+    for number, name in enumerate(family.maps):
+        kind = name.split()[0]
+        if kind in ("level", "theta") or (kind == "trend" and f"damping {min(_DAMPING):g}" in name):
+            kinds.setdefault((kind, name.partition("memory")[2]), []).append(number)
+    return list(kinds.values())
+
+
+def smoothing_name(season: int) -> str:
+    """Returns the name of the family of maps that smooth a window without this season, 1 for none."""
+    return "smoothing" if season == 1 else f"smoothing with a season of {season}"
+
+
+def joint_family(steps: int, channels: int, own: int, horizon: int) -> Family:
     """Returns the family that uses the differences of all channels and the last values of the other channels.
 
-    Windows are flattened step by step; `target` is the channel to continue.
+    Windows are flattened step by step; `own` is the channel to continue.
     """
     value = torch.eye(steps * channels, dtype=torch.float64).reshape(-1, steps, channels).flip(1)
     last = value[:, 0]
     change = (value[:, :-1] - value[:, 1:]).flatten(1)
-    others = last[:, [channel for channel in range(channels) if channel != target]]
+    others = last[:, [channel for channel in range(channels) if channel != own]]
     features = torch.cat([others, torch.zeros(len(last), 1, dtype=torch.float64), change], dim=1)
-    return Family("all channels", last[:, [target] * horizon], features, None, recursive=False, width=channels)
+    return Family("all channels", last[:, [own] * horizon], features, None, recursive=False, width=channels)
 
 
-_LEVELS = (0.1, 0.2, 0.35, 0.5, 0.7)
+_LEVELS = (0.05, 0.15, 0.3, 0.5, 0.75, 1.0)
 _SPANS = (4, 8, 12, 16, 24, 36)
-_TREND_LEVELS, _TREND_SLOPES = (0.3, 0.9), (0.05, 0.5)
+_TREND_LEVELS, _TREND_SLOPES = (0.2, 0.5, 0.9), (0.05, 0.3)
 _DAMPING = (1.0, 0.95, 0.85)
-_SEASON_MEMORIES = (0.6, 1.0)
+_SEASON_MEMORIES = (0.7, 1.0)
 
 
 def smoothing_maps(steps: int, horizon: int, seasons: Sequence[int]) -> dict[tuple[str, int], Tensor]:
-    """Returns smoothed levels, drifts and damped trends by name and season, 1 without seasonal adjustment.
+    """Returns smoothed levels, drifts, damped trends and Theta forecasts by name and season, 1 without seasonal
+    adjustment.
 
     Example:
         >>> maps = smoothing_maps(12, 2, seasons=[])
         >>> (torch.arange(12.0).double() @ maps["drift over 4, damping 1", 1]).tolist()
         [12.0, 13.0]
     """
-    plain = {**_levels(steps, horizon), **_drifts(steps, horizon), **_trends(steps, horizon)}
-    maps = {(name, 1): weight for name, weight in plain.items()}
-    last = torch.eye(steps, dtype=torch.float64)[:, -1:].expand(-1, horizon)
+    levels = _levels(steps)
+    plain = {f"level {share:g}": level[:, None].expand(-1, horizon) for share, level in levels.items()}
+    plain |= {**_thetas(levels, horizon), **_drifts(steps, horizon), **_trends(steps, horizon)}
+    found = {(name, 1): weight for name, weight in plain.items()}
     for season in [season for season in seasons if season + 2 <= steps]:
         for memory in _SEASON_MEMORIES:
             adjusted, ahead = _adjustment(steps, horizon, season, memory)
-            for name, weight in {"last value": last, **plain}.items():
-                maps[f"{name}, season of {season} (memory {memory:g})", season] = adjusted @ weight + ahead
-    return maps
+            for name, weight in plain.items():
+                found[f"{name}, season of {season} (memory {memory:g})", season] = adjusted @ weight + ahead
+    return found
 
 
-def _levels(steps: int, horizon: int) -> dict[str, Tensor]:
-    """Simple exponential smoothing: `level = share * value + (1 - share) * level`."""
-    maps = {}
+def _levels(steps: int) -> dict[float, Tensor]:
+    """Simple exponential smoothing, `level = share * value + (1 - share) * level`: weights `(K,)` by share."""
+    found = {}
     for share in _LEVELS:
         weight = share * (1 - share) ** torch.arange(steps - 1, -1, -1, dtype=torch.float64)
-        weight[0] /= share
-        maps[f"level {share:g}"] = weight[:, None].expand(-1, horizon)
-    return maps
+        weight[0] += 1 - weight.sum()
+        found[share] = weight
+    return found
+
+
+def _thetas(levels: dict[float, Tensor], horizon: int) -> dict[str, Tensor]:
+    """The Theta method (Assimakopoulos and Nikolopoulos 2000): a smoothed level with half of the slope of the line
+    through the window, which also makes up for how far the level lags behind the line.
+    """
+    found, ahead = {}, torch.arange(horizon, dtype=torch.float64)
+    for share, level in levels.items():
+        steps = torch.arange(len(level), dtype=torch.float64) - (len(level) - 1) / 2
+        slope = steps / steps.square().sum().clamp(min=1e-12)
+        lag = (1 - (1 - share) ** len(level)) / share
+        found[f"theta {share:g}"] = level[:, None] + 0.5 * slope[:, None] * (ahead + lag)
+    return found
 
 
 def _drifts(steps: int, horizon: int) -> dict[str, Tensor]:
     """The last value plus the mean change over several spans."""
-    value, maps = torch.eye(steps, dtype=torch.float64), {}
+    value, found = torch.eye(steps, dtype=torch.float64), {}
     for span in sorted({*(span for span in _SPANS if span < steps), steps - 1} - {0}):
         slope = (value[:, -1:] - value[:, -1 - span, None]) / span
         for damping in _DAMPING:
-            maps[f"drift over {span}, damping {damping:g}"] = value[:, -1:] + slope * _reach(horizon, damping)
-    return maps
+            found[f"drift over {span}, damping {damping:g}"] = value[:, -1:] + slope * _reach(horizon, damping)
+    return found
 
 
 def _trends(steps: int, horizon: int) -> dict[str, Tensor]:
@@ -166,14 +197,14 @@ def _trends(steps: int, horizon: int) -> dict[str, Tensor]:
         value[0].expand(len(settings), -1),
         ((value[first] - value[0]) / max(first, 1)).expand_as(share * value[0]),
     )
-    for step in range(1, steps):
+    for place in range(1, steps):
         before = level
-        level = share * value[step] + (1 - share) * (level + damping * slope)
+        level = share * value[place] + (1 - share) * (level + damping * slope)
         slope = slope_share * (level - before) + (1 - slope_share) * damping * slope
     return {
-        f"trend {setting[0]:g}, {setting[1]:g}, damping {setting[2]:g}": level[i, :, None]
-        + slope[i, :, None] * _reach(horizon, setting[2])
-        for i, setting in enumerate(settings)
+        f"trend {own[0]:g}, {own[1]:g}, damping {own[2]:g}": level[i, :, None]
+        + slope[i, :, None] * _reach(horizon, own[2])
+        for i, own in enumerate(settings)
     }
 
 
@@ -204,15 +235,15 @@ def _adjustment(steps: int, horizon: int, season: int, memory: float) -> tuple[T
 def _moving_average(steps: int, season: int) -> Tensor:
     """Returns the map `(K, K)` to centered means over one season, continued on straight lines at both ends."""
     half = season // 2
-    average = torch.zeros(steps, steps, dtype=torch.float64)
+    found = torch.zeros(steps, steps, dtype=torch.float64)
     first, last = half, steps - 1 - half
-    for step in range(first, last + 1):
-        average[step - half : step + half + 1, step] = 1 / season
+    for place in range(first, last + 1):
+        found[place - half : place + half + 1, place] = 1 / season
         if season % 2 == 0:  # the first and the last value have the same phase
-            average[[step - half, step + half], step] /= 2
+            found[[place - half, place + half], place] /= 2
     span = min(season, last - first)
-    late, early = average[:, last] - average[:, last - span], average[:, first + span] - average[:, first]
+    late, early = found[:, last] - found[:, last - span], found[:, first + span] - found[:, first]
     for away in range(1, half + 1):
-        average[:, last + away] = average[:, last] + late * away / span
-        average[:, first - away] = average[:, first] - early * away / span
-    return average
+        found[:, last + away] = found[:, last] + late * away / span
+        found[:, first - away] = found[:, first] - early * away / span
+    return found

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ...settings import number, whole
-from ._grid import Recent, clock, nearest, on_grid, recent_readings, recent_values
+from ._grid import Recent, clock, extended_back, nearest, on_grid, recent_readings, recent_values
 from ._summaries import OVERALL, PER_CHANNEL, RunningSummaries, summaries
 
 _TAPS = 9
@@ -105,23 +105,40 @@ class RankedSummaries(Features):
 
 
 class Values(Features):
-    """All values of series of equal length, step by step; on a regular grid if some are missing."""
+    """All values of series of equal length, step by step; on a regular grid if some are missing.
+
+    With a season, its first cycle (1: the first value) is repeated before the start of shorter series.
+    """
 
     kind = "values"
 
-    def __init__(self, channels: int, steps: int, gap: float = 1.0):
+    def __init__(self, channels: int, steps: int, gap: float = 1.0, season: int = 0):
         super().__init__()
-        self.channels, self.steps, self.gap = channels, steps, gap
+        self.channels, self.steps, self.gap, self.season = channels, steps, gap, season
         self.size = channels * steps
 
     def of_window(self, recent: Recent, *, regular: bool) -> tuple[Tensor, Tensor]:
         """Returns the features of the last steps, and whether each is known."""
-        return recent_values(recent, self.steps, self.gap, regular=regular)
+        values, known = recent_values(recent, self.steps, self.gap, regular=regular)
+        if not self.season:
+            return values, known
+        shape = (-1, self.steps, self.channels)
+        values, known = extended_back(values.reshape(shape), known.reshape(shape), self.season)
+        return values.flatten(1), known.flatten(1)
 
     def forward(self, x: Tensor, **times: Tensor | None) -> Tensor:
         """Returns `(B, F)`; the last `steps` of longer series, NaN before the start of shorter ones."""
+        values = self.last_steps(x, **times)
+        return self.extended(values).flatten(1)
+
+    def last_steps(self, x: Tensor, **times: Tensor | None) -> Tensor:
+        """Returns `(B, steps, channels)`, NaN before the start of shorter series."""
         values, lengths = on_grid(x, **times, gap=self.gap)
-        return last_steps(values.double(), lengths, self.steps).flatten(1)
+        return last_steps(values.double(), lengths, self.steps)
+
+    def extended(self, values: Tensor) -> Tensor:
+        """Returns windows `(B, steps, channels)` with the season repeated before their start."""
+        return extended_back(values, ~values.isnan(), self.season)[0] if self.season else values
 
 
 class Readings(Features):

@@ -50,19 +50,19 @@ class ForecastMaps:
 
     def fitted(self, rows: Rows) -> Map:
         """Returns one map of all values of a window to all outputs, fitted to these rows."""
-        maps = [
-            average(members, rows.windows(channel), families)
-            for channel, (members, families) in enumerate(zip(self.members, self.families, strict=True))
+        found = [
+            average(members, rows.windows(place), known)
+            for place, (members, known) in enumerate(zip(self.members, self.families, strict=True))
         ]
-        weight = torch.stack([one.weight for one in maps], dim=-1)
-        return Map(weight.flatten(2).flatten(0, 1), torch.stack([one.bias for one in maps], dim=-1).flatten())
+        weight = torch.stack([own.weight for own in found], dim=-1)
+        return Map(weight.flatten(2).flatten(0, 1), torch.stack([own.bias for own in found], dim=-1).flatten())
 
     def start(self, rows: Rows) -> LinearStart:
         """Returns the module of the map that is fitted to these rows."""
-        fitted = self.fitted(rows[some(torch.ones(len(rows.x), dtype=torch.bool), _MOST_REFITTED)])
-        start = LinearStart(self.description, len(fitted.bias))
+        found = self.fitted(rows[some(torch.ones(len(rows.x), dtype=torch.bool), _MOST_REFITTED)])
+        start = LinearStart(self.description, len(found.bias))
         same = {name: start.get_buffer(name).clone() for name in ("mean", "std", "low", "high")}
-        start.take(Linear(**same, weight=fitted.weight, bias=fitted.bias))
+        start.take(Linear(**same, weight=found.weight, bias=found.bias))
         return start
 
 
@@ -97,12 +97,11 @@ def choose_maps(
         seed: Random seed of the folds of series.
         inputs: Numbers of the known inputs that the model sees; all by default.
     """
-    gap, steps = step_gap(train), int(train.lengths.max())
-    description = {"kind": "values", "channels": train.num_channels, "steps": steps, "gap": gap}
-    assert train.target is not None
-    horizon = train.target.values.shape[1] // len(relative)
-    view = _relative_view(train, relative, inputs)
     parts = [train] if valid is train or not len(valid) else [train, valid]
+    description = _description(parts, relative)
+    gap, steps, season = (description[name] for name in ("gap", "steps", "season"))
+    view = _relative_view(train, relative, inputs)
+    horizon = view.horizon
     if len(np.intersect1d(train.groups, valid.groups)):
         whole = _rows(parts, description, view)
         folds = rolling(whole.ends, horizon, gap)
@@ -110,9 +109,9 @@ def choose_maps(
         whole = rows_of(parts, description, view)
         folds = by_group(parts, seed)
     folds = [Fold(some(f.fit, _MOST_FITTED), some(f.near, _MOST_FITTED), some(f.judge, _MOST_JUDGED)) for f in folds]
-    choices = [tuple(_families(parts, steps, channel, view)) for channel in relative]
-    members = [tuple(choose(whole.windows(i), folds, of_channel)) for i, of_channel in enumerate(choices)]
-    return ForecastMaps(description, view, tuple(members), tuple(choices))
+    known = [_families(parts, steps, channel, view) for channel in relative]
+    members = [tuple(choose(whole.windows(i), folds, own, season)) for i, own in enumerate(known)]
+    return ForecastMaps(description, view, tuple(members), tuple(known))
 
 
 def fit_forecast(train: Sequences, valid: Sequences, relative: Sequence[int], *, seed: int = 0) -> StartFit:
@@ -162,10 +161,10 @@ def fit_forecast(train: Sequences, valid: Sequences, relative: Sequence[int], *,
     return replace(candidates[kept], note=note)
 
 
-def _input_groups(s: Sequences, inputs: Sequence[int]) -> list[list[int]]:
+def _input_groups(s: Sequences, known: Sequence[int]) -> list[list[int]]:
     """Returns the known inputs that are kept or left out together: the sine and the cosine of a period."""
     groups: dict[str, list[int]] = {}
-    for channel in inputs:
+    for channel in known:
         name = s.channels[channel]
         period = name.removesuffix(" sin").removesuffix(" cos")
         waves = {f"{period} sin", f"{period} cos"} <= set(s.channels)
@@ -186,10 +185,10 @@ def _with_inputs(fitted: StartFit, train: Sequences, valid: Sequences, seed: int
 def _relative_view(train: Sequences, relative: Sequence[int], inputs: Sequence[int] | None) -> Relative:
     """Returns the fitted transform of windows for a model that sees these known inputs; all by default."""
     assert train.target is not None
-    channels = known_channels(train)
-    view = Relative(relative, channels, train.target.values.shape[1] // len(relative))
-    if channels:
-        view.keep(channels if inputs is None else inputs)
+    known = known_channels(train)
+    view = Relative(relative, known, train.target.values.shape[1] // len(relative))
+    if known:
+        view.keep(known if inputs is None else inputs)
         view.fit_effects(train)
     view.fit_floor(train)
     return view
@@ -202,14 +201,14 @@ def _fitted(
     with threads(threads_for(int(train.lengths.sum()) * train.num_channels)):
         maps = choose_maps(train, valid, relative, seed, inputs=inputs)
         start, held_out = fit_maps(maps, train)
-    of_values = MapsFit(start, maps.description, held_out, {}, 0.0, maps.relative, maps)
+    found = MapsFit(start, maps.description, held_out, {}, 0.0, maps.relative, maps)
     # Other series of the same years do not tell which of both goes on into the next year.
     by_time = len(np.intersect1d(train.groups, valid.groups)) > 0
     if not is_irregular(train) and not (train.has_missing and by_time):
-        return replace(of_values, losses={"values": _error(of_values, valid)})
+        return replace(found, losses={"values": _error(found, valid)})
     readings = fit_features(train, valid, _reading_kinds(train), view=maps.relative, seed=seed)
-    losses = {"values": _error(of_values, valid), "readings": _error(readings, valid)}
-    best = of_values if losses["values"] <= losses["readings"] else readings
+    losses = {"values": _error(found, valid), "readings": _error(readings, valid)}
+    best = found if losses["values"] <= losses["readings"] else readings
     return replace(best, losses=losses)
 
 
@@ -231,18 +230,17 @@ def naive_forecasts(train: Sequences, relative: Relative, season: int) -> dict[s
     view, channels = copy.deepcopy(relative), relative.channels
     if view.known:
         view.get_buffer("effects").zero_()
-    gap, steps = step_gap(train), int(train.lengths.max())
-    description = {"kind": "values", "channels": train.num_channels, "steps": steps, "gap": gap}
+    description = _description([train], channels) | {"season": season}
     assert train.target is not None
-    horizon = train.target.values.shape[1] // len(channels)
-    choices = [tuple(families(steps, horizon, [season] if season > 1 else [], channel)) for channel in channels]
+    steps, horizon = description["steps"], train.target.values.shape[1] // len(channels)
+    known = [families(steps, horizon, (season,) if season > 1 else (), channel) for channel in channels]
     names = {"last value": "last value", f"seasonal naive ({season})": f"season of {season}"}
-    forecasts: dict[str, StartFit] = {}
+    found: dict[str, StartFit] = {}
     for name, family in names.items():
-        if all(family in [one.name for one in families_of] for families_of in choices):
-            maps = ForecastMaps(description, view, ((Member(family, "naive"),),) * len(channels), tuple(choices))
-            forecasts[name] = MapsFit(*_start_of(maps, train), {}, 0.0, view, maps)
-    return forecasts
+        if all(family in [own.name for own in families_of] for families_of in known):
+            maps = ForecastMaps(description, view, ((Member(family, "naive"),),) * len(channels), tuple(known))
+            found[name] = MapsFit(*_start_of(maps, train), {}, 0.0, view, maps)
+    return found
 
 
 def last_value_at_every_step(train: Sequences, scaler: Scaler | None) -> StartFit | None:
@@ -318,8 +316,8 @@ def fit_maps(maps: ForecastMaps, train: Sequences) -> tuple[LinearStart, Tensor]
     folds = torch.tensor(folds_of(train, _FOLDS))
     for fold in folds.unique().tolist():
         inside = folds == fold
-        fitted = maps.fitted(rows[some(~inside, _MOST_FITTED)])
-        held_out[inside] = inputs[inside] @ fitted.weight + fitted.bias
+        found = maps.fitted(rows[some(~inside, _MOST_FITTED)])
+        held_out[inside] = inputs[inside] @ found.weight + found.bias
     return maps.start(maps.rows([train])), held_out
 
 
@@ -330,15 +328,35 @@ def _rows(parts: Sequence[Sequences], description: dict[str, Any], relative: Rel
     return rows_of([all_windows(parts, relative.channels, description["steps"])], description, relative)
 
 
-def _families(parts: Sequence[Sequences], steps: int, channel: int, relative: Relative) -> list[Family]:
+def _description(parts: Sequence[Sequences], relative: Sequence[int]) -> dict[str, Any]:
+    """Returns the features of windows: their steps, and the season that is repeated before the start of shorter ones.
+
+    Windows that all begin where their series does are as long as the series allows: what follows the last one belongs
+    to the next window.
+    """
+    train = parts[0]
+    assert train.target is not None
+    horizon, steps = train.target.values.shape[1] // len(relative), int(train.lengths.max())
+    starts, groups = (np.concatenate([getattr(part, name) for part in parts]) for name in ("starts", "groups"))
+    if in_place(parts, relative) and len(np.unique(starts)) == len(np.unique(groups)):
+        steps = max(int(part.lengths.max()) for part in parts) + horizon
+    seasons = [
+        find_season(stretch_of(parts, channel, relative, horizon), calendar_seasons(train)) for channel in relative
+    ]
+    season = max((season for season in seasons if season <= steps), default=1)
+    about = {"kind": "values", "channels": train.num_channels, "steps": steps, "gap": step_gap(train)}
+    return {**about, "season": season}
+
+
+def _families(parts: Sequence[Sequences], steps: int, channel: int, relative: Relative) -> tuple[Family, ...]:
     """Returns all families that continue a channel of these windows."""
     horizon = relative.horizon
     seasons = possible_seasons(stretch_of(parts, channel, relative.channels, horizon), calendar_seasons(parts[0]))
-    continuations = families(steps, horizon, seasons, channel)
+    found = families(steps, horizon, tuple(seasons), channel)
     channels = parts[0].num_channels
     if channels > 1 and steps * channels <= _MOST_COLUMNS:
-        continuations.append(joint_family(steps, channels, channel, horizon))
-    return continuations
+        return (*found, joint_family(steps, channels, channel, horizon))
+    return found
 
 
 def stretch_of(parts: Sequence[Sequences], channel: int, relative: Sequence[int], horizon: int) -> np.ndarray:

@@ -159,6 +159,24 @@ def _interpolated_by_age(x: Tensor, is_observed: Tensor, ages: Tensor, grid: Ten
     return picked[0] + share * (picked[2] - picked[0]), any_before | any_after
 
 
+def extended_back(values: Tensor, known: Tensor, season: int) -> tuple[Tensor, Tensor]:
+    """Repeats the first season of windows `(B, T, D)` before their start, and returns what is known then.
+
+    Example:
+        >>> window, known = torch.tensor([[0.0, 0.0, 0.0, 5.0, 6.0]]), torch.tensor([[False, False, False, True, True]])
+        >>> extended_back(window[..., None], known[..., None], 2)[0].flatten().tolist()
+        [6.0, 5.0, 6.0, 5.0, 6.0]
+    """
+    shift = season
+    while shift < values.shape[1]:  # every pass doubles the number of seasons before the start
+        nothing = torch.zeros_like(known[:, :shift])
+        later, there = values[:, shift:], torch.cat([known[:, shift:], nothing], dim=1)
+        later = torch.cat([later, values[:, :shift]], dim=1)
+        values, known = torch.where(known | ~there, values, later), known | there
+        shift *= 2
+    return values, known
+
+
 def recent_readings(recent: Recent, steps: int, gap: float) -> tuple[Tensor, Tensor]:
     """Returns the features of `Readings` and whether each is known, both `(B, steps * (D + 1))`."""
     rows = torch.cat([recent.x, (recent.gaps / gap).log1p()[..., None]], dim=-1)

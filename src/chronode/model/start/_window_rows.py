@@ -12,12 +12,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ...data import Batch, Sequences, folds_of, forecast_windows, usable_windows
+from ...data import Batch, Sequences, folds_of, forecast_windows, step_gap, usable_windows
 from .._relative import Relative
-from ._features import build_features
+from ._features import Values, build_features
 
 _ORIGINS = 5
 _FOLDS = 5
+_OUTLYING = 8.0
 
 
 class Windows(NamedTuple):
@@ -30,6 +31,17 @@ class Windows(NamedTuple):
     def at(self, rows: Tensor) -> Windows:
         """Returns some of the windows."""
         return Windows(self.x[rows], self.y[rows], self.counts[rows])
+
+    def without_outliers(self) -> Windows:
+        """Returns windows on a smaller scale where what follows is far beyond the usual, so that none decides alone."""
+        sizes = self.y.nan_to_num().abs().amax(1)
+        usual = sizes.median() if len(sizes) else 0.0
+        shrink = _OUTLYING * usual / sizes
+        outlying = shrink < 1
+        if not usual > 0 or not bool(outlying.any()):
+            return self
+        shrink = torch.where(outlying, shrink, torch.ones_like(shrink))[:, None]
+        return self._replace(x=self.x * shrink[..., None], y=self.y * shrink)
 
 
 class Fold(NamedTuple):
@@ -45,8 +57,8 @@ class Rows:
     """Windows as inputs and targets of a linear model.
 
     Attributes:
-        x: `(N, steps, channels)` relative values, 0 before the first step of a series and where unknown.
-        y: `(N, H, C)` relative values that follow; unknown values are interpolated.
+        x: `(N, steps, channels)` relative values, extended back before the first step of a series; 0 where unknown.
+        y: `(N, H, C)` relative values that follow; unknown values are interpolated, and NaN after the last known one.
         ends: `(N,)` time of the last step of each window.
         counts: `(N,)` steps since the start of the series, at most `steps`.
     """
@@ -59,9 +71,9 @@ class Rows:
     def __getitem__(self, rows: Tensor) -> Rows:
         return Rows(self.x[rows], self.y[rows], self.ends[rows], self.counts[rows])
 
-    def windows(self, channel: int) -> Windows:
+    def windows(self, place: int) -> Windows:
         """Returns the rows with what follows in one of the channels to continue."""
-        return Windows(self.x, self.y[..., channel], self.counts)
+        return Windows(self.x, self.y[..., place], self.counts)
 
 
 def in_place(parts: Sequence[Sequences], channels: Sequence[int]) -> bool:
@@ -79,9 +91,11 @@ def _followed(s: Sequences, channels: Sequence[int]) -> bool:
 
 
 def all_windows(parts: Sequence[Sequences], channels: Sequence[int], steps: int) -> Sequences:
-    """Returns all windows of the stretches of time that the windows of these parts cover, from half of `steps` on.
+    """Returns all windows of the stretches of time that the windows of these parts cover, from half of `steps` (or a
+    quarter of the stretch) on, with what is known of the values that follow.
 
-    A short series has few whole windows, and none whose target lies in two parts.
+    A short series has few whole windows, and none whose target lies in two parts. A target may reach beyond the end,
+    up to half of it, or more if the horizon is longer than a quarter of the stretch.
 
     Args:
         parts: Windows with the following values as target, of the same series.
@@ -102,35 +116,59 @@ def all_windows(parts: Sequence[Sequences], channels: Sequence[int], steps: int)
     owner = by_start[np.searchsorted(first.starts[by_start], low[inside])]
     series = replace(first[owner], starts=low[inside], lengths=(high - low)[inside], target=None)
     names = [first.channels[channel] for channel in channels]
-    every = forecast_windows(series, horizon, names, window=steps, least=max(1, steps // 2))
-    return usable_windows([every], channels)[0]
+    longest = int(series.lengths.max())
+    if first.static is None:
+        series = _with_unknown_end(series, horizon)
+    every = forecast_windows(series, horizon, names, window=steps, least=max(1, min(steps // 2, longest // 4)))
+    assert every.target is not None
+    ahead = np.isfinite(every.target.values).reshape(len(every), horizon, -1).all(2).sum(1)
+    return usable_windows([every[ahead >= min(horizon, max(1, longest // 4))]], channels)[0]
+
+
+def _with_unknown_end(s: Sequences, horizon: int) -> Sequences:
+    """Returns series that are followed by `horizon` unknown steps."""
+    rows = [
+        np.append(start + np.arange(length), np.full(horizon, -1))
+        for start, length in zip(s.starts, s.lengths, strict=True)
+    ]
+    values = np.concatenate([s.base_values[own] for own in rows])
+    lengths = s.lengths + horizon
+    starts = np.cumsum(lengths) - lengths
+    unknown = (starts + s.lengths)[:, None] + np.arange(horizon)
+    values[unknown] = np.nan
+    times = None
+    if s.base_times is not None:
+        times = np.concatenate([s.base_times[own] for own in rows])
+        times[unknown] = times[unknown[:, :1] - 1] + step_gap(s) * np.arange(1, horizon + 1)
+    return replace(s, base_values=values, base_times=times, starts=starts, lengths=lengths)
 
 
 def rows_of(parts: Sequence[Sequences], description: dict[str, Any], relative: Relative) -> Rows:
     """Returns the windows of all parts with the values that follow them."""
     begins = _begins(parts)
-    rows = [_rows_of(s, first_steps, description, relative) for s, first_steps in zip(parts, begins, strict=True)]
-    return Rows(*(torch.cat([getattr(first_steps, field.name) for first_steps in rows]) for field in fields(Rows)))
+    found = [_rows_of(s, own, description, relative) for s, own in zip(parts, begins, strict=True)]
+    return Rows(*(torch.cat([getattr(own, field.name) for own in found]) for field in fields(Rows)))
 
 
 def _rows_of(s: Sequences, begins: NDArray[np.int64], description: dict[str, Any], relative: Relative) -> Rows:
     assert s.target is not None
     features = build_features(description)
+    assert isinstance(features, Values)
     channels = len(relative.channels)
     xs, ys = [], []
     for first in range(0, len(s), 512):
         batch: Batch = s.batch(slice(first, first + 512))
         view = relative.view(batch.x, batch.lengths, batch.observed, batch.static)
         assert batch.target is not None
-        xs.append(features(view.x, **batch.times))
+        xs.append(features.last_steps(view.x, **batch.times))
         target = relative.there(batch.target.double(), view)
         ys.append(target.reshape(len(target), -1, channels))
-    x = torch.cat(xs).reshape(len(s), -1, s.num_channels)
-    has_values = (~x.isnan()).any(2).int()
-    counts = x.shape[1] - has_values.argmax(1)
+    x = torch.cat(xs)
+    known = (~x.isnan()).any(2).int()
+    counts = x.shape[1] - known.argmax(1)
     last = s.starts + s.lengths - 1
     ends = (last - begins).astype(np.float64) if s.base_times is None else s.base_times[last]
-    return Rows(x.nan_to_num(nan=0.0), _filled(torch.cat(ys)), torch.tensor(ends), counts)
+    return Rows(features.extended(x).nan_to_num(nan=0.0), _filled(torch.cat(ys)), torch.tensor(ends), counts)
 
 
 def _begins(parts: Sequence[Sequences]) -> list[NDArray[np.int64]]:
@@ -171,13 +209,13 @@ def some(mask: Tensor, most: int) -> Tensor:
 
 
 def _filled(y: Tensor) -> Tensor:
-    """Fills gaps in `(N, H, C)`: linear between known values, starting from 0, and constant after the last."""
+    """Fills gaps in `(N, H, C)`: linear between known values, starting from 0; not after the last one."""
     if not y.isnan().any():
         return y
-    filled = y.clone()
+    found = y.clone()
     ahead = np.arange(y.shape[1] + 1)
     for row, _, channel in (y.isnan().any(1, keepdim=True)).nonzero().tolist():
-        values = np.concatenate([[0.0], y[row, :, channel].numpy()])
-        is_known = ~np.isnan(values)
-        filled[row, :, channel] = torch.tensor(np.interp(ahead, ahead[is_known], values[is_known])[1:])
-    return filled
+        own = np.concatenate([[0.0], y[row, :, channel].numpy()])
+        known = ~np.isnan(own)
+        found[row, :, channel] = torch.tensor(np.interp(ahead, ahead[known], own[known], right=np.nan)[1:])
+    return found
