@@ -11,7 +11,7 @@ import time
 import warnings
 
 import numpy as np
-from statsforecast.models import AutoARIMA, AutoETS, AutoTheta
+from statsforecast.models import AutoARIMA, AutoETS, AutoTheta  # pyrefly: ignore[missing-import]
 
 
 def forecasts(values, horizon, season):
