@@ -182,7 +182,7 @@ def _place(hooks: Hooks) -> str:
 def _check_same(there: dict[str, Any], here: dict[str, Any] | None) -> None:
     here = here or {}
     spec = {f"model {own.name}": own.default for own in fields(ModelSpec) if own.default is not MISSING}
-    defaults = json.loads(json.dumps(Settings().as_dict() | spec))  # tuples become lists, as in a saved run
+    defaults = json.loads(json.dumps(Settings().completed(0).as_dict() | spec))  # tuples become lists
     known = defaults | there  # a setting that did not exist then had the effect of its default
     differing = [name for name in {**there, **here} if known.get(name) != here.get(name)]
     if differing:
