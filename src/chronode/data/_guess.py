@@ -319,7 +319,7 @@ def _is_constant(column: Column, name: str, series: NDArray[Any]) -> bool:
         return False
     low = np.full(series.max() + 1, len(distinct))
     high = np.full(series.max() + 1, -1)
-    known = values >= 0
-    np.minimum.at(low, series[known], values[known])
-    np.maximum.at(high, series[known], values[known])
+    has_value = values >= 0
+    np.minimum.at(low, series[has_value], values[has_value])
+    np.maximum.at(high, series[has_value], values[has_value])
     return bool((high <= low).all())

@@ -36,8 +36,8 @@ def arrange(folder: Path, files: tuple[str, ...], name: str, package: str, deplo
     places = {
         file: "test/check.c" if file == "check.c" else f"{SOURCES}/{file}" for file in files if file != "Makefile"
     }
-    for file, place in places.items():
-        with replacing(folder / place) as draft:
+    for file, path_in_package in places.items():
+        with replacing(folder / path_in_package) as draft:
             draft.write_bytes((folder / file).read_bytes())
         (folder / file).unlink()
     texts = {"Makefile": makefile(f"-I{SOURCES} {SOURCES}/{name}.c test/check.c")}
@@ -49,8 +49,8 @@ def arrange(folder: Path, files: tuple[str, ...], name: str, package: str, deplo
     }
     for path in sorted(path for path in template.rglob("*") if path.is_file()):
         texts[path.relative_to(template).as_posix()] = _filled(path.read_text(encoding="utf-8"), values, unit)
-    for place, text in texts.items():
-        with replacing(folder / place) as draft:
+    for path_in_package, text in texts.items():
+        with replacing(folder / path_in_package) as draft:
             draft.write_text(text, encoding="utf-8")
     return (*places.values(), *texts)
 

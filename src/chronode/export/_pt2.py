@@ -188,11 +188,11 @@ class _Part(nn.Module):
 
             (*state, last), outputs = scan(advance, first, (rows, gaps, valid))
             return outputs, last, state
-        carried, found = first, []
+        carried, steps = first, []
         for now in zip(rows, gaps, valid, strict=True):
             carried, y = advance(carried, now)
-            found.append(y)
-        return torch.stack(found), carried[-1], carried[:-1]
+            steps.append(y)
+        return torch.stack(steps), carried[-1], carried[:-1]
 
 
 def _any_batch(part: Part) -> fx.GraphModule:

@@ -113,9 +113,9 @@ def search_pictures(trials: Sequence[Trial], metric: str, importances: Mapping[s
         texts = [f"{100 * share:.0f}%" for share in shares]
         pictures.append(figure(bar_chart(names, shares, texts, title="Importance of the settings", color=COLORS[2])))
     for name in done[0].settings:
-        found = [trial.settings.get(name) for trial in done]
-        if len(set(found)) > 1 and all(isinstance(one, int | float) and not isinstance(one, bool) for one in found):
-            pictures.append(figure(_over_setting(name, np.array(found, dtype=np.float64), values, metric, done)))
+        chosen = [trial.settings.get(name) for trial in done]
+        if len(set(chosen)) > 1 and all(isinstance(one, int | float) and not isinstance(one, bool) for one in chosen):
+            pictures.append(figure(_over_setting(name, np.array(chosen, dtype=np.float64), values, metric, done)))
     return pictures
 
 

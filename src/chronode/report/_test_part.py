@@ -68,9 +68,9 @@ def targets_table(summary: Summary, model: str) -> list[str]:
         return []
     columns = [model, *summary.baselines]
     rows = [
-        [target, name, value, *(scores.get(name) for scores in own.baselines.values())]
-        for target, own in summary.targets.items()
-        for name, value in own.test.items()
+        [target, name, value, *(scores.get(name) for scores in measured.baselines.values())]
+        for target, measured in summary.targets.items()
+        for name, value in measured.test.items()
     ]
     note = "Each target in its own units; the metrics over all targets are those of scaled values."
     return [table(["target", "metric", *columns], rows, numeric=columns, best=0), paragraph(note, "small")]

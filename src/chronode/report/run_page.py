@@ -103,8 +103,12 @@ def _head(run: Run, summary: Summary, config: Config, intervals: dict[str, tuple
         facts["parameters"] = summary.parameters
     if summary.seconds is not None and summary.epochs:
         facts["training time"] = _duration(summary.seconds)
-    own = config.model
-    size = f"{own.num_layers} × {own.hidden_size}" if (own.num_layers or 1) > 1 else str(own.hidden_size or 64)
+    network = config.model
+    size = (
+        f"{network.num_layers} × {network.hidden_size}"
+        if (network.num_layers or 1) > 1
+        else str(network.hidden_size or 64)
+    )
     lead = Html(f"{status} {safe(started)} UTC") if started else status
     fault = paragraph(f"Training failed: {summary.fault}") if summary.fault else ""
     units = "" if linear else f" · {size} units"
@@ -170,8 +174,8 @@ def _training_section(run: Run, summary: Summary, start: str | None) -> list[str
 
 def _race(race: RaceSummary, positive: str | None) -> list[str]:
     """Returns all candidates with their metrics on held-out series, the best first."""
-    own = ("candidate", "epochs", "spread")
-    measured = [name for name in race.chosen if name not in own]
+    no_metrics = ("candidate", "epochs", "spread")
+    measured = [name for name in race.chosen if name not in no_metrics]
     names = list(dict.fromkeys([race.metric, "loss", *measured]))[:_FEW_METRICS]
     heads = [labeled(name, positive) for name in names]
     spread = any(entry.get("spread") is not None for entry in race.entries)

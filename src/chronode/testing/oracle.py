@@ -64,12 +64,12 @@ def _blocks(layer: Layer, x: Tensor, dt: Tensor, masks: list[Tensor]) -> tuple[T
         after_cell, after_block = masks[2 * index : 2 * index + 2] if masks else (ones, ones)
         if layer.block_norm == "batch":
             mean, variance = weights[f"{name}.norm.running_mean"], weights[f"{name}.norm.running_var"]
-            seen = (x - mean) / (variance + 1e-5).sqrt()
+            normalized = (x - mean) / (variance + 1e-5).sqrt()
         else:
             away = x - x.mean(-1, keepdim=True)
-            seen = away / (away.square().mean(-1, keepdim=True) + 1e-5).sqrt()
-            seen = seen * weights[f"{name}.norm.weight"] + weights[f"{name}.norm.bias"]
-        runs = [_run(cells(layer)[index * directions + i], seen, dt, i) for i in range(directions)]
+            normalized = away / (away.square().mean(-1, keepdim=True) + 1e-5).sqrt()
+            normalized = normalized * weights[f"{name}.norm.weight"] + weights[f"{name}.norm.bias"]
+        runs = [_run(cells(layer)[index * directions + i], normalized, dt, i) for i in range(directions)]
         v = torch.cat([y for y, _ in runs], dim=-1)
         v = 0.5 * v * (1 + torch.erf(v / 2**0.5)) * after_cell
         value, gate = (v @ weights[f"{name}.gate.weight"].T + weights[f"{name}.gate.bias"]).chunk(2, dim=-1)
