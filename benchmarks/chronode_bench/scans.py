@@ -22,7 +22,7 @@ CELLS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("s5", {}),
 )
 TIME, BATCH, UNITS = 1000, 128, 128
-CHUNK = 32  # steps of a chunk of the scan in torch; the fastest of 16 to 128
+CHUNK = 32  # steps of a chunk of the scan in torch; other sizes were not tried
 
 
 @dataclass(frozen=True)
