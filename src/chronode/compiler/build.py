@@ -221,7 +221,8 @@ class Building:
 
     def __init__(self, source: str, path: Path | None = None):
         self.path = path or _folder() / f"{_key(source)}.so"
-        self._end = time.monotonic() + _timeout()
+        self._limit = _timeout()
+        self._end = time.monotonic() + self._limit
         _remove_stale(self.path.parent)
         with _writing_to(self.path.parent):
             self._folder = tempfile.TemporaryDirectory(
@@ -242,7 +243,7 @@ class Building:
         if self._process.poll() is None:
             if time.monotonic() > self._end:
                 self._stop()
-                raise _too_slow(compiler()[0], _timeout())
+                raise _too_slow(compiler()[0], self._limit)
             return False
         self.wait()
         return True
@@ -254,7 +255,8 @@ class Building:
             BuildError: The compiler failed, or took too long.
         """
         try:
-            code, _, errors = _finish(self._process, compiler()[0], max(0.0, self._end - time.monotonic()))
+            left = max(0.0, self._end - time.monotonic())
+            code, _, errors = _finish(self._process, compiler()[0], left, self._limit)
             if code != 0:
                 first = next((line for line in errors.splitlines() if "error" in line), errors.strip()[:200])
                 raise BuildError(f"the C++ compiler failed ({first.strip()[:300]})")
@@ -281,7 +283,7 @@ def _writing_to(folder: Path) -> Iterator[None]:
 
 def _run(command: list[str], seconds: float) -> tuple[int, str, str]:
     """Runs the compiler, for at most that long; returns its exit code, output and error messages."""
-    return _finish(_start(command), command[0], seconds)
+    return _finish(_start(command), command[0], seconds, seconds)
 
 
 def _start(command: list[str]) -> subprocess.Popen[str]:
@@ -294,11 +296,12 @@ def _start(command: list[str]) -> subprocess.Popen[str]:
         raise BuildError(f"the C++ compiler {command[0]} does not run ({error})") from error
 
 
-def _finish(process: subprocess.Popen[str], command: str, seconds: float) -> tuple[int, str, str]:
+def _finish(process: subprocess.Popen[str], command: str, seconds: float, limit: float) -> tuple[int, str, str]:
+    """Waits for what is left of the limit; returns exit code, output and error messages."""
     try:
         output, errors = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired as error:
-        raise _too_slow(command, seconds) from error
+        raise _too_slow(command, limit) from error
     finally:
         _stop(process, os.getpid())
     return process.returncode, output, errors
