@@ -15,6 +15,7 @@ PUBLISHED_P12 = {  # AUROC, AUPRC: Li et al. 2023 (ViTST), table 1
     "Raindrop": (82.8, 44.0),
     "GRU-D": (81.9, 46.1),
 }
+_FORECASTS = "## Forecasts"  # the rest of the page, which is written by hand
 _HEAD = """# Arenas: chronode beside published results
 
 `python benchmarks/arena.py ucr`, `p12`, `physionet` and `memory` train chronode with its defaults on public data sets,
@@ -49,7 +50,8 @@ def write_page(found):
             parts += _ranked(title, rows, PUBLISHED_P12 if arena == "p12" else {})
     if rows := _complete(found.get("memory", {})):
         parts += _memory(rows)
-    PAGE.write_text("\n".join(parts).rstrip() + "\n")
+    _, mark, forecasts = PAGE.read_text().partition(_FORECASTS) if PAGE.is_file() else ("", "", "")
+    PAGE.write_text("\n".join(parts).rstrip() + "\n" + (f"\n{mark}{forecasts}" if mark else ""))
 
 
 def _complete(rows):

@@ -106,6 +106,12 @@ def test_trees_take_part_where_a_linear_model_misses_something(stacked):
     assert found.held_out.shape == (200, 2)
 
 
+def test_trees_do_not_take_part_by_chance():
+    rng = np.random.default_rng(0)
+    s = from_list(list(rng.normal(size=(60, 6, 2))), target=rng.choice(["yes", "no"], 60).tolist())
+    assert "boosting" not in fit_stack(s, s[:0]).start.kind
+
+
 def test_a_stack_is_saved_and_loaded_without_pickles(stacked, tmp_path):
     s, found = stacked
     trained = fit(s[:200], "gru", Settings(epochs=1), valid=s[200:], start=found)

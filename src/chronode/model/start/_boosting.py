@@ -169,12 +169,12 @@ def _cannot_win(outputs: Tensor, rival: Tensor, target: Tensor, classes: int) ->
     """Returns whether even the best number of rounds is worse by more than two standard errors, and never right where
     the rival is wrong often enough to add to it.
     """
-    rows = torch.stack([_row_losses(outputs[:, at], target, classes) for at in range(outputs.shape[1])])
-    gaps = rows[int(rows.mean(1).argmin())] - _row_losses(rival, target, classes)
+    rows = torch.stack([row_losses(outputs[:, at], target, classes) for at in range(outputs.shape[1])])
+    gaps = rows[int(rows.mean(1).argmin())] - row_losses(rival, target, classes)
     return bool(gaps.mean() > 2 * gaps.std() / max(1, len(gaps)) ** 0.5 and gaps.mean() > 0.1)
 
 
-def _row_losses(output: Tensor, target: Tensor, classes: int) -> Tensor:
+def row_losses(output: Tensor, target: Tensor, classes: int) -> Tensor:
     """Returns the loss of each row with a known target; of numbers in units of their variance."""
     if classes:
         known = target >= 0

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ...data import Sequences, concat
-from ._boosting import Boosting, can_boost, fit_boosting, refit_boosting, trees_state
+from ._boosting import Boosting, can_boost, fit_boosting, refit_boosting, row_losses, trees_state
 from ._linear import expected_loss, loss_of
 from ._start import (
     MOST_SERIES,
@@ -107,7 +107,8 @@ class StackFit(StartFit):
 def fit_stack(train: Sequences, valid: Sequences, *, seed: int = 0) -> StartFit:
     """Returns a stack of models of the target of `train`, or the best linear one if no other adds to it.
 
-    The shares are those with the lowest loss of the out-of-fold outputs of the training series.
+    The shares are those with the lowest loss of the out-of-fold outputs of the training series. Boosting takes part if
+    that lowers the loss by more than one standard error.
 
     Args:
         train: Series with one target each.
@@ -129,8 +130,13 @@ def fit_stack(train: Sequences, valid: Sequences, *, seed: int = 0) -> StartFit:
     best = min(fits, key=lambda fitted: fitted.losses[fitted.start.kind])
     if (boosted := _boosted(train, best.held_out, seed)) is not None:
         fits.append(boosted)
-    outputs = [fitted.held_out for fitted in fits if fitted.held_out is not None]
-    share = shares_of(torch.stack(outputs), goal, classes)
+    outputs = torch.stack([fitted.held_out for fitted in fits if fitted.held_out is not None])
+    share = shares_of(outputs, goal, classes)
+    if boosted is not None and share[-1]:
+        linear = shares_of(outputs[:-1], goal, classes)
+        mixed = torch.tensordot(share, outputs, 1), torch.tensordot(linear, outputs[:-1], 1)
+        if not _clearly_better(*mixed, goal, classes):
+            share = torch.cat([linear, share.new_zeros(1)])
     kept = [(fitted, part) for fitted, part in zip(fits, share.tolist(), strict=True) if part]
     losses = {kind: loss for fitted in fits for kind, loss in fitted.losses.items()}
     if len(kept) == 1 and not isinstance(kept[0][0], BoostedFit):
@@ -170,6 +176,12 @@ def shares_of(outputs: Tensor, goal: Tensor, classes: int) -> Tensor:
         mixed = torch.tensordot(best, outputs, 1)
         best = best * min(_STEEPNESS, key=lambda by: loss(by * mixed))
     return best
+
+
+def _clearly_better(output: Tensor, other: Tensor, goal: Tensor, classes: int) -> bool:
+    """Returns whether the mean loss is lower by more than one standard error of the differences, row by row."""
+    gaps = row_losses(other, goal, classes) - row_losses(output, goal, classes)
+    return bool(gaps.mean() > gaps.std() / len(gaps) ** 0.5)
 
 
 def _boosted(train: Sequences, rival: Tensor | None, seed: int) -> BoostedFit | None:
