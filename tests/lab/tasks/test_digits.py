@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from event_decoding import decode
 from sklearn.datasets import load_digits
 
 import chronode
 from chronode.lab.tasks import find_task
-from chronode.lab.tasks._events import Events, decode
+from chronode.lab.tasks._events import Events
 from chronode.lab.tasks.digits import digits_events, digits_series
 
 TASKS = ("digits-seq", "digits-event")

@@ -1,9 +1,10 @@
 import numpy as np
+from event_decoding import decode
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from chronode.lab.tasks._events import Events, decode, encode
+from chronode.lab.tasks._events import Events, encode
 from chronode.lab.tasks.bitstream import BLOCK, bitstream
 
 rows = st.tuples(st.integers(1, 6), st.integers(1, 20))

@@ -7,12 +7,13 @@ import image_samples
 import numpy as np
 import pytest
 import torch
+from event_decoding import decode
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import chronode
 from chronode.lab.tasks import find_task, images
-from chronode.lab.tasks._events import Events, decode
+from chronode.lab.tasks._events import Events
 from chronode.lab.tasks._image_files import cifar10, mnist, read_cifar_batch, read_idx
 from chronode.lab.tasks.images import event_series, pixel_order, pixel_series, row_series
 

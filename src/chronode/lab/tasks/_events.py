@@ -26,7 +26,7 @@ def encode(symbols: NDArray[np.generic], lengths: NDArray[np.int64] | None = Non
     """Encodes each row of `symbols (N, L)` up to its length as events.
 
     The first symbol and every change emit (symbol, gap); the last position closes the series, so that the length of
-    its last run is encoded too. Without `close` that length is lost, and `decode` cannot restore it.
+    its last run is encoded too. Without `close` that length is lost.
 
     Example:
         >>> events = encode(np.array([[1, 1, 1, 0, 1, 1]]))
@@ -51,23 +51,3 @@ def encode(symbols: NDArray[np.generic], lengths: NDArray[np.int64] | None = Non
     values[row, column] = symbols[row, at]
     gaps[row, column] = at - before
     return Events(values, gaps, totals)
-
-
-def decode(events: Events) -> tuple[NDArray[np.generic], NDArray[np.int64]]:
-    """Returns the symbols `(N, L)`, padded with zeros, and their lengths: the inverse of `encode`.
-
-    Example:
-        >>> decode(encode(np.array([[1, 1, 1, 0, 1, 1]])))[0].tolist()
-        [[1, 1, 1, 0, 1, 1]]
-    """
-    lengths = events.gaps.sum(1)
-    count, width = len(lengths), int(lengths.max(initial=0))
-    # Each event is valid from its position until the next one; the last only for its own position.
-    column = np.arange(events.values.shape[1])
-    is_last = column == events.lengths[:, None] - 1
-    following = np.concatenate([events.gaps[:, 1:], np.zeros((count, 1), dtype=np.int64)], axis=1)
-    runs = np.where(is_last, 1, following)
-    runs[column >= events.lengths[:, None]] = 0
-    symbols = np.zeros((count, width), dtype=events.values.dtype)
-    symbols[np.arange(width) < lengths[:, None]] = np.repeat(events.values.ravel(), runs.ravel())
-    return symbols, lengths
