@@ -14,7 +14,7 @@ from ._version import __version__
 from .system import lazy
 
 if TYPE_CHECKING:
-    from . import compiler, data, estimators, hub, judge, lab, model, nn, runs, search, stream, testing, training
+    from . import compiler, data, estimators, hub, judge, lab, model, nn, runs, search, serve, stream, testing, training
     from .estimators import SequenceClassifier, SequenceForecaster, SequenceRegressor
     from .export import export
     from .kernels import backend

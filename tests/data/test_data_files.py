@@ -152,8 +152,9 @@ def test_a_file_that_is_not_there(csv):
         read(csv.with_name("sales.csv"))
     with pytest.raises(FileNotFoundError, match="no such file"):
         load(csv.with_name("b.npz"))
-    with pytest.raises(ValueError, match="is a folder"):
-        read(csv.parent)
+    csv.with_name("nothing").mkdir()
+    with pytest.raises(FileNotFoundError, match="there are no files"):
+        read(csv.with_name("nothing"))
 
 
 def test_errors_of_tables_name_the_file(csv):

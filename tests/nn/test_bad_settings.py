@@ -93,7 +93,7 @@ ROWS = {
         ({"weights": "clip", "form": "dense"}, ValueError, "weights='clip' needs form='synaptic', got form='dense'"),
         ({"density": 0}, ValueError, "density must be greater than 0, got 0"),
         ({"density": 1.5}, ValueError, "density must be at most 1, got 1.5"),
-        ({"motor": 2}, ValueError, "motor=2 needs wiring='ncp', got wiring='full'"),
+        ({"motor": 2}, ValueError, "motor=2 needs wiring='ncp' or 'own', got wiring='full'"),
         (
             {"wiring": "ncp", "motor": 9},
             ValueError,

@@ -199,7 +199,7 @@ def test_a_prediction_at_a_later_time(home, trained):
 def test_a_prediction_ahead_needs_missing_values(wave):
     stream = Stream(wave / "run")
     stream.observe(1, 0.0, {"x": 1, "y": 1})
-    with pytest.raises(ValueError, match="at=2.0 requires a model that was trained with missing values"):
+    with pytest.raises(ValueError, match="at=2 requires a model that was trained with missing values"):
         stream.predict(1, at=2.0)
 
 

@@ -232,11 +232,11 @@ class SequenceModel(nn.Module):
         """
         check("step", self)
         state = self.initial_state(len(x)) if state is None and (self.start or self.pooling) else state
+        count = self.network_parts
         if self.start is None or started is not None:
-            output, after = self._network(x, state, **times)
+            output, after = self._network(x, None if state is None else state[:count], **times)
             return (output if started is None else output + started.to(output)), after
         assert state is not None
-        count = self.network_parts
         output, after = self._network(x, state[:count], **times)
         started, summed = self.run_start(x, tuple(part[0] for part in state[count:]), last=output.dim() == 2, **times)
         return output + started.to(output), (*after, *(part[None] for part in summed))

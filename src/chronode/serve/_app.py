@@ -19,9 +19,9 @@ from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingR
 from starlette.routing import Route
 
 from ..runs import as_csv, as_rows, prediction_columns
-from ..stream import Row
 from ._description import description_page, openapi
 from ._service import RefusedRequest, Service
+from ._tails import Row
 
 ARROW = "application/vnd.apache.arrow.stream"
 _OPEN = ("/health", "/")

