@@ -117,7 +117,7 @@ def test_the_command_names_what_is_missing(tmp_path):
 
 @pytest.mark.parametrize("given", [{}, {"epochs": 7, "batch_size": 3}])
 def test_the_command_trains_with_the_defaults_of_forecasts_unless_others_are_given(given):
-    found = forecaster_for(effective("saws.csv", None, {"horizon": 3, **given})).get_params()
+    found = forecaster_for(effective("saws.csv", None, {"horizon": "3", **given})).get_params()
     usual = SequenceForecaster().get_params()
     names = ("epochs", "batch_size", "early_stop", "learning_rate", "hidden_size", "validation")
     assert {name: found[name] for name in names} == {name: usual[name] for name in names} | given
