@@ -126,7 +126,7 @@ class Rate(Metric):
 
     def __init__(self, num_outputs, positive=1):
         super().__init__(num_outputs, positive)
-        self.right, self.count = 0, 0
+        self.right, self.count = 0.0, 0
 
     def update(self, output, target):
         self.right += int((output.argmax(-1) == target).sum())
