@@ -21,10 +21,9 @@ _HEAD = """# Arenas: chronode beside published results
 `python benchmarks/arena.py ucr`, `p12`, `physionet` and `memory` train chronode with its defaults on public data sets,
 and other methods in the same run: gradient boosting (HistGradientBoosting) and logistic regression of scikit-learn on
 summaries of each series, and MiniRocket of aeon. Results are added to `benchmarks/arena.json`, and this page is written
-from it. Settings are chosen on training parts; the rule by which boosting
-joins a stack was written after the test scores of the two SonyAIBO sets were seen, and then chosen by cross-validation of
-training parts. CPU seconds are those of fitting and predicting in one thread, on a
-machine that was busy.
+from it. Settings are chosen on training parts; the rule by which boosting joins a stack was written after the test
+scores of the two SonyAIBO sets were seen, and was then chosen by cross-validation of training parts. CPU seconds are
+those of fitting and predicting in one thread, on a machine that was busy.
 """
 
 
