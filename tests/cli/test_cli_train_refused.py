@@ -27,7 +27,7 @@ vitals = pytest.fixture(vitals_file)
         (("vitals.csv", *VITALS, "--model", "mmrn"), "Did you mean 'mmrnn'"),
         (("vitals.csv", *VITALS, "--set", "solvr=euler"), "solvr"),
         (("vitals.csv", *VITALS, "--set", "dropout"), "NAME=VALUE"),
-        (("vitals.csv", *VITALS, "--epochs", "0"), "at least 1"),
+        (("vitals.csv", *VITALS, "--epochs", "-1"), "at least 0"),
         (("vitals.csv", *VITALS, "--metric", "acuracy"), "accuracy"),
         (("vitals.csv", *VITALS, "--lr", "1e38"), "must be less than 1000000.0, got 1e+38"),
         (("vitals.csv", *VITALS, "--schedule", "linear"), "choose one of"),

@@ -215,10 +215,10 @@ def test_a_refit_learns_from_all_series_and_keeps_the_last_weights():
         assert torch.equal(a, b)
 
 
-def test_only_a_refit_may_have_no_epochs():
+def test_a_training_may_have_no_epochs_but_not_fewer():
     with pytest.raises(ValueError, match="epochs"):
-        Settings(epochs=0)
-    assert Settings(epochs=0, refit=True).epochs == 0
+        Settings(epochs=-1)
+    assert Settings(epochs=0).epochs == Settings(epochs=0, refit=True).epochs == 0
 
 
 def test_a_state_saved_before_there_was_a_refit_resumes(tmp_path):

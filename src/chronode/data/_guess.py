@@ -16,6 +16,7 @@ from ._cells import absent, is_text, missing_markers, numbers
 from ._columns import Column, as_columns, codes
 from ._dates import moments_of
 from ._names import known_columns, one_or_more
+from ._opening import suffix_of
 from ._settings import FILE_OPTIONS
 from ._times import median_gap
 
@@ -23,6 +24,7 @@ FEW_TEXTS = 20
 """Most different texts of a column that becomes one channel per text."""
 _ROLES = ("target", "id", "time", "group", "columns", "static", "ignore")
 _LARGEST = 200_000_000  # bytes of a file that is read once more to guess
+_NO_TABLES = (".npz", ".npy", ".ts")
 _SAMPLE = 200
 _UNIQUE = 0.9  # share of rows with a time of their own within their series
 _SHARED = 0.6  # share of different times in a table of several series of which nothing says so
@@ -128,7 +130,8 @@ def guess(table: Any, given: Mapping[str, Any], *, forecast: bool = False) -> Gu
         _ask_for_id(columns, free, time, dates)
     others = {name: column for name, column in free.items() if name not in (id, time)}
     if not given.get("columns"):
-        options |= _values(others, dates, given, None if groups is None else groups[0], forecast=forecast)
+        series = None if groups is None else groups[0]
+        options |= _values(others, dates, given, series, forecast=forecast, numbers_too="id" in options)
     return Guess(options, 1 if groups is None else len(groups[1]))
 
 
@@ -143,7 +146,8 @@ def guess_file(path: Path, given: Mapping[str, Any], *, forecast: bool = False, 
     """
     from ._readers import naming
 
-    table = _table(path, given) if path.stat().st_size <= _LARGEST else None
+    is_table = suffix_of(path) not in _NO_TABLES and path.stat().st_size <= _LARGEST
+    table = _table(path, given) if is_table else None
     if table is None:
         return Guess()
     with naming(path):
@@ -287,15 +291,19 @@ def _values(
     series: NDArray[Any] | None,
     *,
     forecast: bool,
+    numbers_too: bool,
 ) -> dict[str, Any]:
-    """Returns the options for static columns, text, and columns that cannot be values."""
+    """Returns the options for static columns, text, and columns that cannot be values.
+
+    Constant numbers are static only if the id was guessed too: who names the id decides about the other columns.
+    """
     static, ignored, onehot = [], [], []
     for name, column in columns.items():
         numeric = name not in dates and numbers(column) is not None
         if name in dates or (not numeric and str(column.type).startswith(("list", "struct", "map", "binary"))):
             ignored.append(name)
         elif numeric:
-            if series is not None and _is_constant(column, name, series):
+            if numbers_too and series is not None and _is_constant(column, name, series):
                 static.append(name)
         # Numbers with another sign for missing ones are not text: `read` explains them.
         elif given.get("categorical") is None and not missing_markers(column):

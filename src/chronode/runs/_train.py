@@ -31,7 +31,7 @@ from ._choose import assemble_run, choose
 from ._config import Config
 from ._environment import differences, environment
 from ._folder import REPORT, Run
-from ._loggers import check_loggers, logging_to
+from ._loggers import Logger, check_loggers, logging_to
 from ._prepare import DataFacts, Prepared, prepare
 from ._ranks import followed, leading
 from ._results import finished_summary, keep_model, summary_of, write_predictions
@@ -208,9 +208,10 @@ def _train_into(
     loggers: Sequence[str],
 ) -> Outcome:
     """Trains or resumes, and writes the results."""
-    with run.lock():
+    # The loggers are closed last, with the metrics of the test part.
+    with run.lock(), logging_to(loggers, run) as opened:
         try:
-            fitted = fit_in(run, prepared, assembly, on_event=on_event, loggers=loggers)
+            fitted = fit_in(run, prepared, assembly, on_event=on_event, loggers=opened)
         except TrainingStopped as error:
             if error.fitted is not None:
                 run.finish({**summary_of(error.fitted, prepared, "failed"), "fault": str(error)})
@@ -235,7 +236,7 @@ def fit_in(
     assembly: Assembly,
     *,
     on_event: Listener | None = None,
-    loggers: Sequence[str] = (),
+    loggers: Sequence[Logger] = (),
 ) -> Trained:
     """Trains in a run folder, or resumes there, and stores the model without testing it.
 
@@ -244,7 +245,7 @@ def fit_in(
         prepared: Its series.
         assembly: Its training.
         on_event: Called during training.
-        loggers: As for `train_run`.
+        loggers: Loggers of the epochs.
 
     Raises:
         TrainingStopped: As for `train_run`; the best weights, `error.fitted`, are in the folder.
@@ -254,28 +255,27 @@ def fit_in(
         if isinstance(event, EpochDone):
             row = event.epoch.as_row()
             run.append_metrics(row)
-            for logger in opened:
+            for logger in loggers:
                 logger.log(event.epoch.number, {name: value for name, value in row.items() if name != "epoch"})
         if on_event is not None:
             on_event(event)
 
-    with logging_to(loggers, run) as opened:
-        run.save_json("data.json", prepared.as_dict())
-        saved = run.store.latest()
-        # The process may have been killed between a checkpoint and its line.
-        run.replace_metrics(map(Epoch.as_row, parse(list[Epoch], saved[1].get("history"), "history") if saved else []))
-        for note in run.store.notes:
-            listen(Note(note))
-        try:
-            with leading(run.path, assembly.settings.devices):
-                fitted = assembly.fit(on_event=listen, store=run.store, resume=True)
-        except TrainingStopped as error:
-            if error.fitted is not None:
-                error.fitted = replace(error.fitted, reading=prepared.reading)
-                keep_model(run, error.fitted)
-            raise
-        fitted = replace(fitted, reading=prepared.reading)
-        keep_model(run, fitted)
+    run.save_json("data.json", prepared.as_dict())
+    saved = run.store.latest()
+    # The process may have been killed between a checkpoint and its line.
+    run.replace_metrics(map(Epoch.as_row, parse(list[Epoch], saved[1].get("history"), "history") if saved else []))
+    for note in run.store.notes:
+        listen(Note(note))
+    try:
+        with leading(run.path, assembly.settings.devices):
+            fitted = assembly.fit(on_event=listen, store=run.store, resume=True)
+    except TrainingStopped as error:
+        if error.fitted is not None:
+            error.fitted = replace(error.fitted, reading=prepared.reading)
+            keep_model(run, error.fitted)
+        raise
+    fitted = replace(fitted, reading=prepared.reading)
+    keep_model(run, fitted)
     return fitted
 
 

@@ -169,9 +169,9 @@ def extended_back(values: Tensor, known: Tensor, season: int) -> tuple[Tensor, T
     """
     shift = season
     while shift < values.shape[1]:  # every pass doubles the number of seasons before the start
-        nothing = torch.zeros_like(known[:, :shift])
-        later, there = values[:, shift:], torch.cat([known[:, shift:], nothing], dim=1)
-        later = torch.cat([later, values[:, :shift]], dim=1)
+        flags = known.to(values)  # ONNX has no concatenation of truth values in steps
+        there = torch.cat([flags[:, shift:], torch.zeros_like(flags[:, :shift])], dim=1) > 0
+        later = torch.cat([values[:, shift:], values[:, :shift]], dim=1)
         values, known = torch.where(known | ~there, values, later), known | there
         shift *= 2
     return values, known
