@@ -148,7 +148,9 @@ class Reading:
             ValueError: The file has other columns or units; the message lists the differences.
         """
         with nullcontext(source) if is_frame(source) else as_file(Path(source)) as data:
-            wanted: dict[str, Any] = {"target": list(self.target)} if labeled and self.target else {}
+            # Files of arrays have one target, by its name.
+            target = self.target[0] if len(self.target) == 1 else list(self.target)
+            wanted: dict[str, Any] = {"target": target} if labeled and target else {}
             origin = "the frame" if is_frame(data) else str(data)
             unused, ignored = self._check_columns(data, origin, self.target if labeled else ())
             if "channel" in self.options or "row_per_series" in self.options:  # they have no list of columns
