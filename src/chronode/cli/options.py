@@ -56,6 +56,38 @@ RunFolder = Annotated[
     Path,
     typer.Argument(metavar="RUN", help="Run folder, or a file written by `chronode pack`.", callback=check_folder),
 ]
+StateFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="File with the states of all ids: read if it exists, written at intervals and at the end. Only one "
+        "process can use it at a time. [example: ward.state]"
+    ),
+]
+SaveEvery = Annotated[
+    str,
+    typer.Option(
+        "--save-every", "--save-seconds", help="Time between two writes of the state file, such as 30s or 5m."
+    ),
+]
+Late = Annotated[
+    str,
+    typer.Option(
+        help="What to do with late observations of an id: refuse (an error), ignore, or "
+        "repeat (answer with the newest prediction of the id)."
+    ),
+]
+Idle = Annotated[
+    float | None,
+    typer.Option(help="Drop ids that are this much older than the newest, in the model's unit of time. [example: 48]"),
+]
+Ahead = Annotated[
+    float | None,
+    typer.Option(
+        help="Refuse observations that are this much ahead of the machine's clock (for dates; by default a day) or "
+        "of the newest time of the stream (for numbers), in the model's unit of time; inf for no limit. "
+        "[example: 2]"
+    ),
+]
 ConfigFile = Annotated[Path | None, typer.Option(help="YAML file with settings, as for `train`. [example: small.yaml]")]
 Workers = Annotated[
     int,

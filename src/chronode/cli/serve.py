@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from .options import RunFolder, with_plugins
+from .options import Ahead, Idle, Late, RunFolder, SaveEvery, StateFile, with_plugins
 
 _TOKEN = "CHRONODE_TOKEN"
 
@@ -26,29 +25,11 @@ def serve(
         "127.0.0.1"
     ),
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for a free one.")] = 8080,
-    state: Annotated[
-        Path | None,
-        typer.Option(
-            help="File with the states of all ids: read if it exists, written at intervals and at the end. Only one "
-            "process can use it at a time. [example: ward.state]"
-        ),
-    ] = None,
-    save_every: Annotated[
-        str, typer.Option(help="Time between two writes of the state file, such as 30s or 5m.")
-    ] = "30s",
-    late: Annotated[str, typer.Option(help="What to do with late observations: refuse, ignore or repeat.")] = "refuse",
-    idle: Annotated[
-        float | None,
-        typer.Option(
-            help="Drop ids that are this much older than the newest, in the model's unit of time. [example: 48]"
-        ),
-    ] = None,
-    ahead: Annotated[
-        float | None,
-        typer.Option(
-            help="Refuse observations that are this far ahead, in the model's unit of time; inf: no limit. [example: 2]"
-        ),
-    ] = None,
+    state: StateFile = None,
+    save_every: SaveEvery = "30s",
+    late: Late = "refuse",
+    idle: Idle = None,
+    ahead: Ahead = None,
     alarm: Annotated[
         list[str] | None, typer.Option(help="Condition on a prediction; may be repeated. [example: 'p_ill>=0.8']")
     ] = None,

@@ -17,7 +17,7 @@ import typer
 from rich.console import Console
 
 from . import NOT_DONE
-from .options import RunFolder, with_plugins
+from .options import Ahead, Idle, Late, RunFolder, SaveEvery, StateFile, with_plugins
 
 if TYPE_CHECKING:
     from ..stream import Stream
@@ -31,40 +31,11 @@ def attach(app: typer.Typer) -> None:
 def stream(
     run: RunFolder,
     events: Annotated[str, typer.Argument(help="File of events; - for standard input.")] = "-",
-    state: Annotated[
-        Path | None,
-        typer.Option(
-            help="File with the states of all ids: read if it exists, written at intervals and at the end. Only one "
-            "process can use it at a time. [example: ward.state]"
-        ),
-    ] = None,
-    save_every: Annotated[
-        str,
-        typer.Option(
-            "--save-every", "--save-seconds", help="Time between two writes of the state file, such as 30s or 5m."
-        ),
-    ] = "10s",
-    late: Annotated[
-        str,
-        typer.Option(
-            help="What to do with late observations of an id: refuse (an error), ignore, or "
-            "repeat (answer with the newest prediction of the id)."
-        ),
-    ] = "refuse",
-    idle: Annotated[
-        float | None,
-        typer.Option(
-            help="Drop ids that are this much older than the newest, in the model's unit of time. [example: 48]"
-        ),
-    ] = None,
-    ahead: Annotated[
-        float | None,
-        typer.Option(
-            help="Refuse observations that are this much ahead of the machine's clock (for dates; by default a day) or "
-            "of the newest time of the stream (for numbers), in the model's unit of time; inf for no limit. "
-            "[example: 2]"
-        ),
-    ] = None,
+    state: StateFile = None,
+    save_every: SaveEvery = "10s",
+    late: Late = "refuse",
+    idle: Idle = None,
+    ahead: Ahead = None,
 ) -> None:
     """Predict live data, event by event.
 
