@@ -12,23 +12,23 @@ def _irregular(rng, steps):
     return np.cumsum(rng.exponential(size=steps))
 
 
-def parity():
+def parity(seed=0):
     """Parity of 2 to 31 bits, of which only the changes are given."""
-    return bitstream(4000, seed=0), bitstream(1000, seed=1)
+    return bitstream(4000, seed=2 * seed), bitstream(1000, seed=2 * seed + 1)
 
 
-def one_bit(steps=4000, train=600, test=400):
-    """The sign of the first of many readings at irregular times; all others are noise."""
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(train + test, steps, 2)) * [0.1, 0.0]
-    bit = rng.integers(0, 2, train + test)
-    x[:, 0] = np.stack([2.0 * bit - 1, np.ones_like(bit)], axis=1)
-    return _parts(rng, x, [("minus", "plus")[own] for own in bit], train)
+def one_bit(seed=0, steps=4000, train=600, test=400):
+    """The sign of the one of many readings, all 1 or -1, that is marked; it is among the first hundredth."""
+    rng, count = np.random.default_rng(seed), train + test
+    x = np.stack([rng.choice([-1.0, 1.0], size=(count, steps)), np.zeros((count, steps))], axis=2)
+    rows, places = np.arange(count), rng.integers(0, steps // 100, count)
+    x[rows, places, 1] = 1.0
+    return _parts(rng, x, np.where(x[rows, places, 0] > 0, "plus", "minus").tolist(), train)
 
 
-def adding(steps=2000, train=1000, test=400):
+def adding(seed=0, steps=2000, train=1000, test=400):
     """The sum of the two of many values that are marked (Hochreiter & Schmidhuber 1997)."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     values, marks = rng.random((train + test, steps)), np.zeros((train + test, steps))
     places = np.stack(
         [rng.integers(0, steps // 2, train + test), rng.integers(steps // 2, steps, train + test)], axis=1
@@ -37,9 +37,9 @@ def adding(steps=2000, train=1000, test=400):
     return _parts(rng, np.stack([values, marks], axis=2), (values * marks).sum(1).tolist(), train)
 
 
-def sorting(train=3000, test=1000):
+def sorting(seed=0, train=3000, test=1000):
     """The third of four kinds of events: their order among 40 readings of noise."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     x, labels = np.zeros((train + test, 40, 5)), []
     x[:, :, 4] = rng.normal(size=(train + test, 40))
     for row in x:
@@ -49,9 +49,9 @@ def sorting(train=3000, test=1000):
     return _parts(rng, x, labels, train)
 
 
-def copying(steps=200, train=3000, test=1000):
+def copying(seed=0, steps=200, train=3000, test=1000):
     """The second of three symbols at random places among blanks: the others must be kept apart from it."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     x, labels = np.zeros((train + test, steps, 4)), []
     for row in x:
         symbols, places = rng.integers(0, 4, 3), np.sort(rng.choice(steps - 10, 3, replace=False))

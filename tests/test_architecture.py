@@ -22,7 +22,7 @@ training
 judge
 runs
 search
-estimators export stream hub
+estimators export stream hub mlflow
 testing
 report
 serve

@@ -14,13 +14,29 @@ from ._version import __version__
 from .system import lazy
 
 if TYPE_CHECKING:
-    from . import compiler, data, estimators, hub, judge, lab, model, nn, runs, search, serve, stream, testing, training
+    from . import (
+        compiler,
+        data,
+        estimators,
+        hub,
+        judge,
+        lab,
+        mlflow,
+        model,
+        nn,
+        runs,
+        search,
+        serve,
+        stream,
+        testing,
+        training,
+    )
     from .estimators import SequenceClassifier, SequenceForecaster, SequenceRegressor
     from .export import export
     from .kernels import backend
     from .model import ModelSpec, SequenceModel
     from .nn import Model, create, models, register
-    from .runs import load
+    from .runs import load, score
     from .stream import Stream
 
 __getattr__, __dir__, __all__ = lazy(__name__)

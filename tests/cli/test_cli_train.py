@@ -55,7 +55,8 @@ def test_it_learns_what_the_pulse_tells(here):
     summary = json.loads(output.out)
     assert summary["run"] == "runs/vitals-1"
     assert summary["test"]["accuracy"] > 0.85 > summary["baselines"]["majority"]["accuracy"] > 0.5
-    assert "epoch 12/12" in output.err
+    assert "/12  loss" in output.err
+    assert summary["stopped"] == "early"  # next to no loss is left
 
 
 def test_the_next_run_gets_the_next_folder_and_runs_lists_both(vitals):

@@ -11,6 +11,7 @@ import torch
 import chronode
 from chronode import compiler
 from chronode.compiler import _auto, build
+from chronode.nn import _stepper
 
 SCRIPT = """
 import time, torch, chronode
@@ -177,3 +178,20 @@ def test_a_forked_process_does_not_wait_for_the_build_of_its_parent(eager, monke
     assert os.waitpid(child, 0)[1] == 0
     until(layer, "compiled", x)
     assert build.is_built(compiler.source_of(layer.cells[0]))
+
+
+def test_a_stepper_runs_compiled_once_its_steps_have_cost_enough(eager, monkeypatch):
+    monkeypatch.setattr(_stepper, "_LOOK_STEPS", 3)
+    layer = chronode.create("ugrnn", 2, 7).eval()
+    stepper, rows, state, wanted, given = layer.stepper(), torch.randn(400, 2), None, [], []
+    assert not stepper.is_one_call()
+    with torch.no_grad():
+        for x in rows:
+            with chronode.backend("torch"):
+                y, state = layer.step(x, state, 0.5)
+            wanted.append(y)
+            given.append(stepper(x, 0.5))
+            time.sleep(0.0 if stepper.is_one_call() else 0.05)
+    assert stepper.is_one_call()
+    torch.testing.assert_close(torch.stack(given), torch.stack(wanted))
+    torch.testing.assert_close(stepper.state, state)

@@ -82,14 +82,23 @@ def test_the_plan_weighs_the_work_ahead_against_the_compiler():
         assert not compiler.plan(layer, steps=10_000_000).compiled
 
 
-def test_second_derivatives_are_refused():
+def test_second_derivatives_run_on_the_path_of_torch_with_a_note():
+    layer = chronode.create("ugrnn", 3, 6).double()
+    x = torch.randn(2, 4, 3, dtype=torch.float64, requires_grad=True)
+    compiler.use(layer)
+    with pytest.warns(UserWarning, match="UGRNNCell"):
+        assert torch.autograd.gradgradcheck(lambda x: layer(x, lengths=[2, 4])[0], x, fast_mode=True)
+
+
+def test_second_derivatives_of_other_weights_are_refused():
     layer = chronode.create("ugrnn", 3, 6)
+    x = torch.randn(2, 4, 3, requires_grad=True)
+    weights = {name: (2 * weight).detach().requires_grad_() for name, weight in layer.named_parameters()}
     with chronode.backend("native"):
-        x = torch.randn(2, 4, 3, requires_grad=True)
-        y, _ = layer(x)
-    (grad,) = torch.autograd.grad(y.sum(), x, create_graph=True)
-    with pytest.raises(RuntimeError, match="no second derivatives"):
-        grad.sum().backward()
+        y, _ = torch.func.functional_call(layer, weights, (x,))
+    assert torch.autograd.grad(y.sum(), x, retain_graph=True)[0].isfinite().all()
+    with pytest.raises(RuntimeError, match="other weights"):
+        torch.autograd.grad(y.sum(), x, create_graph=True)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

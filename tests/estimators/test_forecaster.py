@@ -179,7 +179,10 @@ def test_a_short_series_alone_has_no_network():
 # ---- the command line -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options", [{}, {"epochs": 3, "batch_size": 8}, {"model": "gru"}])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"epochs": 3, "batch_size": 8}, pytest.param({"model": "gru"}, marks=pytest.mark.slow)],
+)
 def test_command_line_and_estimator_give_the_same_forecasts(tmp_path, options):
     rng, steps = np.random.default_rng(0), np.arange(200.0)
     frame = pd.DataFrame({"t": steps, "x": 0.05 * steps + np.sin(steps / 4) + rng.normal(size=200) / 5})

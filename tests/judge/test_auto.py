@@ -16,7 +16,8 @@ from chronode.estimators import SequenceClassifier, SequenceRegressor
 from chronode.judge import fit_start
 from chronode.judge._auto import race, selection_metric
 from chronode.judge._baselines import linear_validation
-from chronode.judge._race import Candidate, RaceEntry, beats, candidates_for
+from chronode.judge._candidates import Candidate, candidates_for, hard_candidates, many_updates
+from chronode.judge._race import RaceEntry, beats, decide
 from chronode.lab.tasks import Parts
 from chronode.model import LINEAR
 from chronode.runs import Run, Store
@@ -64,6 +65,30 @@ def test_the_head_pools_where_that_is_clearly_better():
     assert found.winner.network["pool"] == "mean" and found.chosen is found.entries[0]
 
 
+def test_what_features_do_not_see_is_left_to_networks_that_see_every_step():
+    """The class is the sign of the one value of many that is marked; a network that finds it ends the race."""
+    rng = np.random.default_rng(0)
+    x = np.stack([rng.choice([-1.0, 1.0], size=(500, 30)), np.zeros((500, 30))], axis=2)
+    marked = rng.integers(0, 20, 500)
+    x[np.arange(500), marked, 1] = 5.0
+    s = from_list(list(x), target=np.where(x[np.arange(500), marked, 0] > 0, "plus", "minus").tolist())
+    candidates, hard, notes = candidates_for(s, {}, small=False), hard_candidates(s, {}), []
+    found = race(
+        *(parts_of(s), Objective.for_data(s), Settings(epochs=15), candidates),
+        start="summaries",
+        hard=hard,
+        pools=("mean",),
+        on_event=lambda note: notes.append(note.text),
+    )
+    assert found.winner == hard[0] and found.chosen.metrics["accuracy"] > 0.95
+    assert {entry.name for entry in found.entries} == {str(hard[0]), LINEAR}
+    assert notes[0].startswith(LINEAR) and "s left" in notes[1] and len(notes) == 3
+    plan = many_updates([*hard, *candidates], parts_of(s), Settings().completed(500), 11.2)
+    assert plan.candidates == [*hard, candidates[2]]  # the cheapest of the others
+    assert 800 <= plan.epochs * 25 < 825 and plan.patience * 25 >= 500
+    assert hard_candidates(s, {"pool": "last"}) == []
+
+
 def test_a_race_runs_in_one_process(monkeypatch):
     """Further processes would begin with the race, too; only the run of the winner is shared."""
     monkeypatch.setattr("chronode.training._lightning.learn_on_devices", lambda run: pytest.fail("several processes"))
@@ -109,6 +134,18 @@ def test_a_network_has_to_be_better_series_by_series_by_more_than_a_standard_err
     assert beats(replace(steady, metrics={"accuracy": 0.9, "auroc": 0.9}), ranked, goal)
     assert not beats(replace(steady, folds=1), replace(linear, folds=3), goal)
     assert beats(replace(steady, metrics={"rmse": 0.1}), replace(linear, metrics={"rmse": 0.5}), goal)
+
+
+@pytest.mark.parametrize(("loss", "epochs", "left"), [(0.51, 0, "the linear"), (0.499, 50, "gru H=64 with a linear")])
+def test_networks_that_are_never_better_than_the_start_are_not_trained_in_full(loss, epochs, left):
+    goal, rows = replace(Objective.for_data(products(30)), metric="loss"), torch.linspace(0.2, 0.8, 100)
+    linear = RaceEntry(LINEAR, 0.5, {"loss": 0.5, "accuracy": 0.9}, 0, rows=rows)
+    gru, entry = Candidate("gru"), RaceEntry("gru H=64", loss, {"loss": loss, "accuracy": 0.9}, 3, rows=rows)
+    found = decide([(entry, gru)], (entry, gru), linear, goal, Settings(), {"early_stop"}, 1)
+    assert found.settings.epochs == epochs and found.reason.startswith(left)
+    assert found.chosen is (entry if epochs else linear)
+    asked = decide([(entry, gru)], (entry, gru), linear, goal, Settings(epochs=7), {"early_stop"}, 1)
+    assert asked.settings.epochs == 7
 
 
 def test_the_same_data_and_seed_give_the_same_race():

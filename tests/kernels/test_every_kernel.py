@@ -1,5 +1,7 @@
 """Every kernel gives what the torch path gives, whatever the call, the machine and the autograd mode."""
 
+import contextlib
+
 import helpers
 import pytest
 import torch
@@ -206,13 +208,28 @@ def test_outputs_and_states_may_be_written_to(name, outputs, batch_first):
 
 
 @every_case
-def test_double_backward_names_the_way_out(name):
-    layer = make(name)
+@pytest.mark.filterwarnings("ignore:a backward pass")
+def test_second_derivatives(name):
+    layer = make(name, hidden=3)
     x, dt, lengths, state = batch(layer, 2, 3, torch.float64)
-    y, _ = layer(x, state, dt=dt, lengths=lengths)
-    (grad,) = torch.autograd.grad(y.square().sum(), x, create_graph=True)
-    with pytest.raises(RuntimeError, match="chronode.backend\\('torch'\\)"):
-        grad.square().sum().backward()
+    weights = list(layer.parameters())
+
+    def outputs(x, *state):
+        y, final = layer(x, state, dt=dt, lengths=lengths)
+        return y, *final
+
+    def gradients(kernel):
+        with contextlib.nullcontext() if kernel else chronode.backend("torch"):
+            loss = sum(part.square().sum() for part in outputs(x, *state))
+        first = torch.autograd.grad(
+            loss, [x, *state, *weights], create_graph=True, allow_unused=True, materialize_grads=True
+        )
+        return torch.autograd.grad(
+            sum(one.square().sum() for one in first), [x, dt, *weights], allow_unused=True, materialize_grads=True
+        )
+
+    assert torch.autograd.gradgradcheck(outputs, (x, *state), atol=1e-4, fast_mode=True)
+    assert_close(*(dict(enumerate(gradients(kernel))) for kernel in (True, False)))
 
 
 @every_case

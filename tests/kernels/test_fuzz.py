@@ -29,7 +29,7 @@ quiet = {
 
 def assert_as_exact_as_torch(name, drawn):
     # The spread of torch's own error is estimated from a few runs, and from many if these do not explain the kernel's.
-    if too_far(name, drawn, nudges=4):
+    if too_far(name, drawn, nudges=2):
         assert not (wrong := too_far(name, drawn, nudges=64)), "; ".join(wrong)
 
 

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from chronode.data import from_list, from_numpy
 from chronode.lab.tasks.bitstream import bitstream
 from chronode.model._model import SequenceModel
 from chronode.model._spec import ModelSpec
+from chronode.model.start._features import build_features
 
 
 @chronode.register("running-mean", paper="mine", time="none")
@@ -194,3 +196,21 @@ def test_a_wrong_spec_is_named(options, message):
 def test_double_data_are_read_by_a_float_model():
     model = SequenceModel.build(ModelSpec("gru", 1, 2, hidden_size=3))
     assert model(torch.zeros(2, 3, 1, dtype=torch.float64)).dtype == torch.float32
+
+
+def test_weights_of_another_size_are_refused_in_a_short_line_that_names_one():
+    spec = ModelSpec("gru", 2, 3, hidden_size=64, num_layers=4)
+    small = SequenceModel.build(replace(spec, hidden_size=5)).state_dict()
+    with pytest.raises(ValueError) as refused:
+        SequenceModel.from_weights(spec, small, "weights")
+    line = str(refused.value)
+    assert "(192, 2)" in line
+    assert "(15, 2)" in line
+    assert len(line) < 250
+
+
+@pytest.mark.parametrize("name", ["channels", "steps", "season"])
+def test_a_size_of_features_that_is_no_number_is_refused(name):
+    description = {"kind": "values", "channels": 2, "steps": 5, "season": 0, name: ["a", "b"]}
+    with pytest.raises(TypeError, match=f"start.{name}"):
+        build_features(description)

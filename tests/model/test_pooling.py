@@ -1,4 +1,4 @@
-"""Heads that see the mean or the maximum over all valid steps."""
+"""Heads that see the mean, the sum or the maximum over all valid steps."""
 
 import csv
 import json
@@ -24,7 +24,7 @@ def drawn():
     return [rng.normal(size=(length, 2)) for length in LENGTHS]
 
 
-@pytest.mark.parametrize("pool", ["mean", "max"])
+@pytest.mark.parametrize("pool", ["mean", "sum", "max"])
 @pytest.mark.parametrize("name", ["gru", "mmrnn"])
 def test_the_head_sees_the_pooled_outputs_of_valid_steps_only(pool, name):
     s = from_list(drawn(), target=["a", "b", "a"])
@@ -33,7 +33,7 @@ def test_the_head_sees_the_pooled_outputs_of_valid_steps_only(pool, name):
     found = model(batch.x, **batch.inputs)
     for row, length in enumerate(LENGTHS):
         y = model.layer(batch.x[row : row + 1, :length])[0][0].detach().numpy()
-        seen = y.mean(0) if pool == "mean" else y.max(0)
+        seen = {"mean": y.mean(0), "sum": y.sum(0) / length**0.5, "max": y.max(0)}[pool]
         expected = model.head.weight.detach().numpy() @ seen + model.head.bias.detach().numpy()
         np.testing.assert_allclose(found[row].detach().numpy(), expected, rtol=1e-4, atol=1e-6)
 
@@ -49,7 +49,7 @@ def test_a_pooled_model_is_trained_saved_and_loaded(tmp_path):
     assert np.asarray(predictions.values).shape == (24, 2)
 
 
-@pytest.mark.parametrize("pool", ["mean", "max"])
+@pytest.mark.parametrize("pool", ["mean", "sum", "max"])
 @pytest.mark.parametrize("start", [None, {"kind": "summaries", "channels": 2}])
 def test_pieces_of_a_series_are_pooled_as_the_whole(pool, start):
     """Outputs at every step are those of the series up to there; lengths and a carried state change nothing."""

@@ -125,6 +125,8 @@ def test_initialization():
     for value, deviation in ((cell.v1, 0.03), (cell.v2, 0.03), (cell.inputs.weight, 0.1)):
         np.testing.assert_allclose(array(value).std(), deviation, rtol=0.1)
         assert abs(array(value).mean()) < 0.1 * deviation
+    wide = chronode.create("irnn", 60, 80, input_std=2.0).cells[0]
+    np.testing.assert_allclose(array(wide.inputs.weight).std(), 2.0, rtol=0.1)
     assert torch.equal(cell.v1, -cell.v2.T)
     assert not cell.inputs.bias.any()
     assert cell.eta.tolist() == pytest.approx([0.01] * 3)

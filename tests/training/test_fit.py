@@ -144,6 +144,17 @@ def test_the_best_epoch_is_given_back():
     assert not fitted.model.training
 
 
+def test_training_ends_where_next_to_no_loss_is_left():
+    data = from_list([[1.0, 2.0], [2.0, 1.0]] * 20, target=["up", "down"] * 20)
+    settings = Settings(epochs=400, learning_rate=0.05, batch_size=10)
+    fitted = fit(data, spec_for(data, "gru"), settings, valid=data)
+    assert fitted.stopped == "early" and fitted.best_epoch == len(fitted.history) < 400
+    assert fitted.history[-1].valid_loss < 1e-3 < fitted.history[-2].valid_loss
+    longer = replace(settings, epochs=len(fitted.history) + 2, early_stop=0)
+    again = fit(data, spec_for(data, "gru"), longer, valid=data)
+    assert again.stopped == "epochs"
+
+
 def test_early_stopping_counts_the_epochs_without_a_better_one():
     data = small()
     fitted = fit(data, spec_for(data), Settings(epochs=20, learning_rate=1e-12, early_stop=3))

@@ -1,5 +1,6 @@
 """Faults in training are named, with the cure."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,8 @@ from chronode.model._model import SequenceModel
 from chronode.model._spec import ModelSpec
 from chronode.training import EpochDone, Note, Settings, TrainingStopped, fit
 from chronode.training._events import Diverged
-from chronode.training._schedule import exploded
+from chronode.training._loop import Training
+from chronode.training._schedule import MOST_SETBACKS, exploded
 
 
 def test_a_loss_that_is_not_finite_names_the_place_and_keeps_the_weights_before():
@@ -47,6 +49,63 @@ def test_a_gradient_whose_square_overflows_is_clipped():
     assert float((weights(model) - before).norm()) == pytest.approx(0.02 * 0.5, rel=1e-3)
     with pytest.raises(Diverged, match="a gradient is not finite"):
         fit(far, spec_for(data), replace(settings, clip=0), valid=data)
+
+
+def overflowing(monkeypatch, *batches):
+    """Makes the gradient of some batches of the run infinite, as that of a chaotic network is; the loss is finite."""
+    seen, rates = [0], []
+    learn = Training._learn
+
+    def spoiled(run, loss, batch):
+        seen[0] += 1
+        rates.append(run.optimizer.param_groups[0]["lr"])
+        if seen[0] in batches:
+            weight = run.model.head.weight
+            loss = loss._replace(sum=loss.sum + (weight - weight.detach()).sum() * 3e38 * 10)
+        return learn(run, loss, batch)
+
+    monkeypatch.setattr(Training, "_learn", spoiled)
+    return rates
+
+
+def test_a_gradient_that_overflows_takes_the_run_back_to_its_best_weights_at_half_the_rate(monkeypatch):
+    data, settings = regression(32), Settings(epochs=3, batch_size=8, learning_rate=0.01)
+    rates = overflowing(monkeypatch, 6)  # the second batch of the second epoch
+    saved = []
+
+    class Store:
+        def save(self, tensors, facts):
+            saved.append(({name: t.clone() for name, t in tensors.items()}, json.loads(json.dumps(facts))))
+
+        def latest(self):
+            return saved[1]
+
+    fitted = fit(data, spec_for(data), settings, valid=data, store=Store())
+    assert fitted.stopped == "epochs" and fitted.record.steps == 11
+    assert rates == pytest.approx([0.01] * 6 + [0.005] * 6)
+    assert "not finite once" in fitted.notes[-1]
+    del rates[:], saved[2:]
+    overflowing(monkeypatch)  # a resumed run continues at the lower rate
+    again = fit(data, spec_for(data), settings, valid=data, store=Store(), resume=True)
+    torch.testing.assert_close(weights(again.model), weights(fitted.model), rtol=0, atol=0)
+
+
+def test_the_first_epoch_has_no_weights_to_return_to_and_leaves_the_step_out(monkeypatch):
+    data, settings = regression(32), Settings(epochs=1, batch_size=8, learning_rate=0.01, optimizer="sgd")
+    overflowing(monkeypatch, 1, 2, 3, 4)
+    torch.manual_seed(0)
+    model = SequenceModel.build(spec_for(data))
+    before = weights(model)
+    fit(data, model, settings, valid=data)
+    torch.testing.assert_close(weights(model), before, rtol=0, atol=0)
+
+
+def test_a_gradient_that_overflows_again_and_again_ends_the_run(monkeypatch):
+    data = regression(32)
+    rates = overflowing(monkeypatch, *range(6, 99))
+    with pytest.raises(Diverged, match="a gradient is not finite"):
+        fit(data, spec_for(data), Settings(epochs=9, batch_size=8), valid=data)
+    assert len(rates) == 5 + MOST_SETBACKS + 1
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd", "rmsprop"])
@@ -197,6 +256,11 @@ MISTAKES = {
     "symbols": (
         lambda: fit(texts(2), spec_for(texts(2)), valid=texts(7)),
         "0 to 2; these data contain symbol 7",
+    ),
+    "jitter of symbols": (lambda: fit(texts(2), spec_for(texts(2)), Settings(jitter=0.1)), "jitter cannot be used"),
+    "shift of steps": (
+        lambda: fit("walker2d", settings=Settings(shift=2), options={"source": "scripted"}),
+        "shift cannot",
     ),
     "other channels": (
         lambda: fit(small(), spec_for(small()), valid=from_list([[1.0]], target=["odd"], classes=["even", "odd"])),

@@ -28,6 +28,8 @@ def test_settings_come_back_from_json():
         ({"steps": 0}, "steps must be at least 1"),
         ({"subsample": 0.0}, "subsample must be greater than 0"),
         ({"subsample": 1.5}, "at most 1"),
+        ({"jitter": -0.1}, "jitter must be at least 0"),
+        ({"shift": -1}, "shift must be at least 0"),
         ({"drop_factor": 1.0}, "drop_factor must be less than 1"),
         ({"schedule": "step"}, "drop_epochs"),
         ({"drop_epochs": (3,)}, "must be given together"),

@@ -20,11 +20,15 @@ COMMANDS = {
     "train": ("train", "Train a model on a file of series, or on a task."),
     "evaluate": ("predict", "Evaluate a trained model on a file with known targets."),
     "predict": ("predict", "Predict classes, values or the next steps of new series."),
+    "explain": ("explain", "Explain predictions: contributions of channels, static columns and spans of time."),
+    "threshold": ("threshold", "Choose the threshold between two classes, and store it with the model."),
+    "check": ("check", "Check whether new data still look like those of training."),
     "backtest": ("backtest", "Compare forecasts from several past origins with the truth."),
     "stream": ("stream", "Predict live data, event by event."),
     "serve": ("serve", "Serve a trained model over HTTP."),
     "export": ("export", "Export a trained model as files that need no Python."),
     "pack": ("share", "Pack a trained model into one file."),
+    "data": ("store", "Stores of series: pack, check."),
     "runs": ("runs", "List the runs in a folder: data, model, status, test metrics."),
     "show": ("runs", "Show the details of a run, or open its report."),
     "compare": ("compare", "Compare models on a file or a task, over several seeds."),
@@ -95,7 +99,7 @@ class _Root(TyperGroup):
 app = typer.Typer(
     help="Recurrent networks that keep time.",
     epilog="Exit codes: 0: done; 1: started but not finished (an error, a full disk, Ctrl-C); 2: invalid command, "
-    "setting or file.",
+    "setting or file; 3: `chronode check` found a change.",
     cls=_Root,
     **_OPTIONS,
 )

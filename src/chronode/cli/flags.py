@@ -6,7 +6,7 @@ import csv
 import dataclasses
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
@@ -71,10 +71,18 @@ class PanelCommand(TyperCommand):
 
 def with_settings(command: Callable[..., None], without: tuple[str, ...] = ()) -> Callable[..., None]:
     """Adds a flag for every setting of data, model and training to a command with `**given`."""
-    own = inspect.signature(command, eval_str=True)
     added = [parameter for section in SECTIONS.values() for parameter in parameters(section)]
+    return _with(command, [parameter for parameter in added if parameter.name not in without])
+
+
+def with_fields(command: Callable[..., None], section: type[Any], names: Collection[str]) -> Callable[..., None]:
+    """Adds flags for some fields of a dataclass to a command with `**given`."""
+    return _with(command, [parameter for parameter in parameters(section) if parameter.name in names])
+
+
+def _with(command: Callable[..., None], wanted: list[inspect.Parameter]) -> Callable[..., None]:
+    own = inspect.signature(command, eval_str=True)
     kept = [parameter for parameter in own.parameters.values() if parameter.name != "given"]
-    wanted = [parameter for parameter in added if parameter.name not in without]
     command.__signature__ = own.replace(parameters=[*kept, *wanted])  # pyrefly: ignore
     return command
 

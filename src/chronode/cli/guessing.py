@@ -5,7 +5,7 @@ Nothing here needs torch: a wrong column is answered before it is imported.
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +18,27 @@ _OTHER_LAYOUTS = ("row_per_series", "channel", "order")
 
 
 def guessed(config: Config, console: Console) -> Config:
-    """Returns the config with roles for the columns that have none, and prints them as the options that say the same.
+    """Returns the config with roles for the columns that have none, and prints them as the options that say the same;
+    the columns of a store have the roles with which it was packed.
 
     Names of columns that the file does not have are refused.
     """
-    from ..data import guess_file
+    from ..data import guess_file, is_store
 
     data, path = config.data, Path(config.data.source)
+    if config.model.origin:  # the columns are those of the model that is trained further
+        return config
+    if is_store(path):
+        from ..runs import as_packed
+
+        return replace(config, data=as_packed(data))
     if not path.is_file() or any(getattr(data, name) for name in _OTHER_LAYOUTS):
         return config
     given = {field.name: getattr(data, field.name) for field in fields(data)}
     given = {name: value for name, value in given.items() if value != getattr(type(data)(), name)}
     guess = guess_file(path, given, forecast=bool(data.horizon), wanted=data.guess)
+    if config.model.purpose != "any":  # single observations have no static values: those columns are channels
+        guess = replace(guess, options={name: value for name, value in guess.options.items() if name != "static"})
     if guess.options:
         options = " ".join(named(name, value) for name, value in guess.options.items())
         series = f" ({guess.series:,} series)" if guess.series > 1 else ""

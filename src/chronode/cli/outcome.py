@@ -176,6 +176,17 @@ def show_outcome(console: Console, outcome: Outcome) -> None:
     say(console, f"next: chronode show {folder} --open   or   chronode predict {folder} NEW_FILE -o out.csv")
 
 
+def show_unfit(console: Console, outcome: Outcome) -> None:
+    """Prints the uses that a model of a file is not fit for."""
+    trained = outcome.trained
+    uses = {"stream": "live data", "export c": "export to C", "export onnx": "export to ONNX"}
+    if trained is None or trained.reading is None:
+        return
+    refused = [text for capability, text in uses.items() if trained.can(capability) is not None]
+    if refused:
+        say(console, f"not for {', '.join(refused)}: train with --for stream or --for export if you need them")
+
+
 def describe_end(summary: Mapping[str, Any]) -> str:
     """Describes why a run ended."""
     words = {"epochs": "finished", "steps": "finished all steps", "early": "stopped early: no improvement"}

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json as jsonlib
+import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
+from ..settings import SettingError, named
 from ..storage import check_new
 from .flags import words
-from .options import RunFolder, check_order, check_source, with_plugins
+from .options import Address, RunFolder, check_order, check_source, engine_for, this_command, with_plugins
+
+if TYPE_CHECKING:
+    from ..data import Sequences
+    from ..search.engine import Engine
+    from ..training import Trained
 
 Anyway = Annotated[
     bool,
@@ -27,6 +34,13 @@ Intervals = Annotated[
         "default. [example: 80,95]",
     ),
 ]
+
+
+ChunkWorkers = Annotated[
+    int,
+    typer.Option("--workers", min=0, help="Processes that predict chunks; 0: this one. With Ray, 0: one per core."),
+]
+ChunkEngine = Annotated[str, typer.Option("--engine", help="Engine of the workers: local or ray.")]
 
 
 def attach(app: typer.Typer) -> None:
@@ -45,6 +59,33 @@ def evaluate(
         ),
     ] = None,
     intervals: Intervals = "",
+    until: Annotated[
+        str,
+        typer.Option(
+            metavar="TIMES",
+            help="Metrics of predictions from the beginning of each series, up to these times since its first "
+            "observation. [example: 6h,12h,24h]",
+        ),
+    ] = "",
+    first: Annotated[
+        str,
+        typer.Option(metavar="COUNTS", help="The same, by numbers of observations. [example: 1,5,10]"),
+    ] = "",
+    folds: Annotated[
+        int | None,
+        typer.Option(
+            help="Cross-validate the configuration of the run on all series of its file, in this number of folds. "
+            "[example: 5]"
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Page for --until or --first, or .csv file of the predictions of --folds. [example: early.html]",
+        ),
+    ] = None,
     anyway: Anyway = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
@@ -58,11 +99,17 @@ def evaluate(
     from .outcome import print_result, say, say_note, scores_table, targets_table
 
     check_order("evaluate", run, data)
+    console = Console(stderr=json)
+    if folds is not None:
+        return _cross_validate(run, data, folds, output, console, json)
     trained = load(run, anyway=anyway)
     series = series_of(trained, data, labeled=True, anyway=anyway)
-    console = Console(stderr=json)
     for note in series.notes if data else ():
         say_note(console, note)
+    if until or first:
+        return _early(trained, series, words(until), words(first), output, console, json)
+    if output is not None:
+        raise SettingError("--output needs --until, --first or --folds: add one of them.", argument="output")
     scores = trained.evaluate(series) | trained.interval_scores(series, trained.levels(_levels(intervals)))
     simple, each = baselines_of(trained, series if data else None), trained.evaluate_targets(series)
     targets = {own: {"test": found, "baselines": simple.targets.get(own, {})} for own, found in each.items()}
@@ -84,6 +131,66 @@ def evaluate(
             console.print(targets_table(targets, trained.objective.metric))
 
 
+def _cross_validate(
+    run: Path, data: str | None, folds: int, output: Path | None, console: Console, as_json: bool
+) -> None:
+    """Prints cross-validated metrics of the configuration of a run."""
+    from ..runs import Run, config_of, cross_validate, write_table
+    from ..training import Note
+    from .outcome import print_result, say, scores_table, shown
+
+    if output is not None and output.suffix not in (".csv", ".parquet"):
+        raise ValueError(f"--output {output} must be a .csv or .parquet file for the predictions of --folds.")
+    config = config_of(Run.open(run))
+    config = config if data is None else config.with_values({"data": {"source": data}})
+    found = cross_validate(
+        config, folds, on_event=lambda event: say(console, event.text) if isinstance(event, Note) else None
+    )
+    if output is not None:
+        say(console, f"predictions: {write_table(found.predictions, output)}")
+    if as_json:
+        return print_result(jsonlib.dumps(found.as_dict(), indent=1))
+    rows: dict[str, dict[str, Any]] = {"all folds": dict(found.scores), "95% interval": {}, "lowest": {}, "highest": {}}
+    for name in found.scores:
+        if name in found.intervals:
+            rows["95% interval"][name] = " to ".join(map(shown, found.intervals[name]))
+        each = [scores[name] for scores in found.folds]
+        rows["lowest"][name], rows["highest"][name] = min(each), max(each)
+    console.print(scores_table(f"{folds} folds", rows, found.positive))
+
+
+def _early(
+    trained: Trained,
+    series: Sequences,
+    until: list[str],
+    first: list[str],
+    output: Path | None,
+    console: Console,
+    as_json: bool,
+) -> None:
+    """Prints metrics over the part of each series that was seen."""
+    from ..judge import headline
+    from ..report.early_page import write_early
+    from ..runs import early_scores
+    from .outcome import print_result, say, scores_table
+
+    if not all(count.isdecimal() for count in first):
+        raise SettingError(f"{named('first', ','.join(first))} must be whole numbers.", argument="first")
+    found = early_scores(trained, series, until=until, first=[int(count) for count in first])
+    goal = trained.objective
+    metric = headline({"metric": goal.metric, "test": found.scores[-1]})
+    if output is not None:
+        title = f"{trained.path}: {trained.model.title}"
+        say(console, f"page: {write_early(output, found, metric, title=title, command=this_command())}")
+    if as_json:
+        return print_result(found.to_json())
+    names = {
+        f"{label}": {"steps seen": steps, **scores}
+        for label, steps, scores in zip(found.labels, found.steps, found.scores, strict=True)
+    }
+    console.print(scores_table(f"{len(series):,} series, up to", names, goal.positive))
+
+
 def predict(
     run: RunFolder,
     data: Annotated[
@@ -93,7 +200,15 @@ def predict(
             callback=check_source,
         ),
     ] = None,
-    output: Annotated[str, typer.Option("--output", "-o", help="A .csv or .parquet file; - prints CSV.")] = "-",
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output",
+            "-o",
+            help="A .csv or .parquet file, or a folder for a .parquet file per chunk of series, which is resumed; - "
+            "prints CSV.",
+        ),
+    ] = "-",
     last: Annotated[bool, typer.Option("--last", help="For predictions per step, print only the last step.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing output file.")] = False,
     wide: Annotated[
@@ -117,8 +232,19 @@ def predict(
             "would calculate.",
         ),
     ] = False,
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain",
+            help="Add the contributions of channels and static columns to the prediction of each series; `chronode "
+            "explain` has spans of time and a page.",
+        ),
+    ] = False,
     anyway: Anyway = False,
     json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
+    workers: ChunkWorkers = 0,
+    engine: ChunkEngine = "local",
+    address: Address = None,
 ) -> None:
     """Predict classes, values or the next steps of new series.
 
@@ -131,6 +257,13 @@ def predict(
     from .outcome import print_result, say, say_note
 
     check_order("predict", run, data)
+    options: dict[str, Any] = {"intervals": _levels(intervals), "at": words(at), "wide": wide, "last": last}
+    options["explained"] = explain
+    if data is not None and output != "-" and (Path(output).suffix == "" or Path(output).is_dir()):
+        workers_there = engine_for(engine, workers, address)
+        return _score(run, data, Path(output), workers_there, options, anyway=anyway, force=force)
+    if workers or engine != "local":
+        raise ValueError("--workers and --engine need a folder of predictions: --output scores/")
     if output != "-" and Path(output).suffix not in (".csv", ".txt", ".parquet", ".pq"):
         raise ValueError(f"--output {output} must be a .csv or .parquet file, or - for the terminal.")
     if output != "-":
@@ -140,7 +273,6 @@ def predict(
     errors = Console(stderr=True)
     for note in series.notes if data else ():
         say_note(errors, note)
-    options: dict[str, Any] = {"intervals": _levels(intervals), "at": words(at), "wide": wide, "last": last}
     columns = prediction_columns(trained, series, coming=data is not None, **options)
     count = len(next(iter(columns.values())))
     if escape_formulas and Path(output).suffix not in (".parquet", ".pq") and not json:
@@ -152,6 +284,29 @@ def predict(
         print_result(jsonlib.dumps(as_rows(columns), indent=1))
     elif output == "-":
         print_result(as_csv(columns))
+
+
+def _score(
+    run: Path, data: str, output: Path, engine: Engine, options: dict[str, Any], *, anyway: bool, force: bool
+) -> None:
+    """Predicts in chunks, with rows per second and the time left."""
+    from ..search import score_in_chunks
+    from ..training import ProgressBar
+    from .outcome import say, say_note
+
+    console, began = Console(stderr=True), time.monotonic()
+    with ProgressBar(1, console.file, runs=1) as bar:
+
+        def show(what: str, share: float, rows: int) -> None:
+            bar.advance(what, share, f"{rows:,} rows, {share * rows / (time.monotonic() - began):,.0f} rows/s")
+
+        found = score_in_chunks(
+            run, data, output, engine=engine, options=options, anyway=anyway, force=force, on_progress=show
+        )
+    for note in found.notes:
+        say_note(console, note)
+    there = f", {found.before} of them there already" if found.before else ""
+    say(console, f"{output}: {found.series:,} series in {found.chunks} files{there}")
 
 
 def _plain(scores: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float | None]]:

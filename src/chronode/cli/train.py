@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 
 from ..runs import Config
-from ..settings import error_at, naming_options
+from ..settings import SettingError, error_at, named, naming_options
 from ..storage import check_text
 from ..training import AUTO, Settings
 from . import flags
@@ -107,6 +107,8 @@ def effective(data: str | None, file: Path | None, given: dict[str, Any], consol
         except (ValueError, TypeError) as error:
             raise error_at(file, error) from error
     source = data or asked.data.source
+    if origin := given.get("origin"):
+        asked = _further(source, origin, given)
     if given.get("horizon") is not None:
         given = {**given, "horizon": steps_ahead(given["horizon"], source, given)}
     sections = {name: flags.values(section, given) for name, section in flags.SECTIONS.items()}
@@ -117,6 +119,24 @@ def effective(data: str | None, file: Path | None, given: dict[str, Any], consol
     sections["data"]["source"] = source
     asked = asked.with_values(sections)
     return asked if console is None else guessed(asked, console)
+
+
+def _further(source: str, origin: str, given: dict[str, Any]) -> Config:
+    """Returns the config for training a model further; rejects options that belong to its first training."""
+    from ..runs import DataConfig, ModelConfig, fine_tuning
+
+    fixed = {**DataConfig.__dataclass_fields__, **ModelConfig.__dataclass_fields__}
+    wrong = [name for name in fixed if name not in ("origin", "split") and given.get(name) is not None]
+    if wrong:
+        raise SettingError(
+            f"{named('origin', origin)} keeps the columns and the model of that run",
+            argument=wrong[0],
+            cure=f"omit {', '.join(named(name) for name in wrong)}, or train a new model without {named('origin')}",
+        )
+    if not source:
+        raise ValueError("no data given: pass a file, `chronode train NEW_FILE --from RUN`.")
+    check_folder(Path(origin))
+    return fine_tuning(origin, source)
 
 
 def _follow() -> None:
@@ -231,7 +251,7 @@ def _run(work: Callable[[], Outcome], bar: ProgressBar, console: Console, folder
     """Trains; an error or Ctrl-C prints how to resume and exits with code 1."""
     from ..storage import DiskFull
     from ..training import TrainingStopped
-    from .outcome import show_outcome
+    from .outcome import show_outcome, show_unfit
 
     try:
         with bar:
@@ -255,6 +275,7 @@ def _run(work: Callable[[], Outcome], bar: ProgressBar, console: Console, folder
         print(jsonlib.dumps({"run": str(folder), **outcome.run.load_json("summary.json")}, indent=1))
     else:
         show_outcome(console, outcome)
+        show_unfit(console, outcome)
 
 
 def _how_to_resume(folder: Path) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..system import lazy
 
 if TYPE_CHECKING:
-    from ._auto import timed
+    from ._auto import pays, timed
     from ._changes import Methods, methods_of, remake_weights, why_changed, why_hooked
     from ._choice import Decision, Path, bind, cells_of, equal, explain, find, plan, use
     from ._compiled import kernel_of, source_of

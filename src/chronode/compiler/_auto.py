@@ -1,8 +1,9 @@
 """Compiles cells by itself once it pays: the loop's own time decides, and nothing waits for the C++ compiler.
 
-A cell is traced when its loop has cost more than tracing, and its kernel is built, in another process, when the loop
-of its kind has cost several times a build. The kernel is used from the next call on. Where the bits of a result must
-not depend on when a compiler finished (torch's deterministic mode), nothing changes by itself.
+A cell is traced when its loop has cost as much as tracing, and its kernel is built, in another process, when the loop
+of its kind has cost as much as a build: at worst, twice the time is spent. The kernel is used from the next call on.
+Where the bits of a result must not depend on when a compiler finished (torch's deterministic mode), nothing changes by
+itself.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from ..settings import one_of
 from . import build
 
 VARIABLE = "CHRONODE_COMPILE"
-_TRACE_SECONDS = 0.5  # the loop of a cell, forward and backward, before the cell is traced: as long as tracing takes
-_LOOP_SECONDS = 2.0  # the loop of all cells of its kind before a kernel is built: about three times a build
+_TRACE_SECONDS = 0.25  # the loop of a cell, forward and backward, before the cell is traced: as long as tracing takes
+_LOOP_SECONDS = 0.6  # the loop of all cells of its kind before a kernel is built: as long as a build
 _WITH_BACKWARD = 3  # forward and backward take this many times as long as the forward pass
 _FUSED = 0.3  # share of the time that is gained where the loop is torch's own, such as that of an LSTM
 
@@ -85,7 +86,7 @@ def timed(cell: Any, x: Tensor, fused: bool) -> Iterator[None]:
         x: Its input.
         fused: Whether the loop is torch's own.
     """
-    if chosen() != "auto" or not has_values(x) or getattr(cell, "runs_compiled", None) is not None or mode() != "auto":
+    if not _counts(cell, x):
         yield
         return
     start = time.perf_counter()
@@ -93,6 +94,24 @@ def timed(cell: Any, x: Tensor, fused: bool) -> Iterator[None]:
     seconds = (time.perf_counter() - start) * (_FUSED if fused else 1.0)
     if ops.needs_backward(x, *cell.parameters()):
         seconds *= _WITH_BACKWARD
+    _spend(cell, seconds)
+
+
+def pays(cell: Any, x: Tensor, seconds: float) -> bool:
+    """Counts the time of single steps of a cell, and returns whether it can run compiled now."""
+    if not _counts(cell, x):
+        return False
+    _spend(cell, seconds)
+    return wants(cell, x)
+
+
+def _counts(cell: Any, x: Tensor) -> bool:
+    """Returns whether the time of a loop decides how the cell runs."""
+    free = getattr(cell, "runs_compiled", None) is None
+    return free and chosen() == "auto" and has_values(x) and mode() == "auto"
+
+
+def _spend(cell: Any, seconds: float) -> None:
     with _lock:
         _progress.setdefault(cell, _Progress()).seconds += seconds
         _kinds[_kind(cell)] += seconds

@@ -57,8 +57,8 @@ class Path:
         return f"{self.name}: {self.reason}" if self.reason else self.name
 
 
-def use(model: nn.Module, compiled: bool = True) -> None:
-    """Enables or disables compiled kernels for the cells of a model.
+def use(model: nn.Module, compiled: bool | None = True) -> None:
+    """Enables or disables compiled kernels for the cells of a model; None leaves the choice to CHRONODE_COMPILE again.
 
     A cell that cannot be compiled runs as before, and a note is printed once. Cells with a hand-written kernel keep
     it. The choice is part of the model: copies of it run in the same way.

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from ._batches import Batch, LengthBatches, batches_by_length
     from ._cells import numbers
     from ._channel_rows import from_channel_rows
+    from ._column_facts import ColumnFacts, describe_columns
     from ._columns import arrow, as_columns, is_frame, series_times
     from ._csv import read_csv
     from ._dates import moments_of
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from ._names import counted, listed
     from ._npz import load
     from ._opening import is_pipe, keep, suffix_of
+    from ._packing import last_change, pack
     from ._readers import Reader, column_names, options_like, read, register_reader
     from ._reading import Reading
     from ._scaling import Scaler
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
     from ._settings import CLIP, GAPS, PARTS, VALIDATION, LikeOptions, ReadOptions
     from ._shaping import invert_columns, logarithms, shaping
     from ._split import Parts, folds_of, hold_out, split, split_by_time, split_for_training
+    from ._store import check_store, is_store, made_from, open_store, read_header, state_of
+    from ._stored_rows import StoredRows
     from ._table import from_long, from_series_rows, from_wide
     from ._table_columns import source_columns
     from ._target import CONSTANT, UNKNOWN, Target, array_target, ids_of, number_names, value_type

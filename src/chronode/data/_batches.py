@@ -63,6 +63,10 @@ class Batch(NamedTuple):
 
 def pad(s: Sequences, rows: NDArray[np.int64]) -> Batch:
     """Returns the series `rows` of `s` as a padded batch."""
+    if s.is_stored:
+        loaded = s.loaded(rows)
+        loaded.__dict__["has_missing"] = s.has_missing  # that of all series, not only of these
+        return pad(loaded, np.arange(len(rows)))._replace(rows=torch.from_numpy(rows))
     lengths = s.lengths[rows]
     step = np.arange(int(lengths.max()))
     at = s.starts[rows][:, None] + step

@@ -109,13 +109,13 @@ def facts(s: Sequences) -> Facts:
         >>> print(from_list([[1.0, 2.0], [3.0]], times=times, target=["n", "y"], channels=["hr"]).describe())
         3 rows → 2 series, 1-2 observations each, median gap: 47 min, 1 channel (hr), target: 2 classes (class "y": 50%)
     """
-    whole = s.compact()
+    whole = s.sample.compact()
     gap = s.median_gap()
     missing = {}
-    if s.has_missing:
+    if whole.has_missing:
         shares = np.isnan(whole.base_values).mean(axis=0)
         missing = {name: float(share) for name, share in zip(s.channels, shares.tolist(), strict=True) if share}
-    target, classes = _target(whole)
+    target, classes = _target(s if s.is_stored else whole)
     return Facts(
         rows=int(s.lengths.sum()) if s.rows is None else s.rows,
         series=len(s),
@@ -193,7 +193,7 @@ def remarks(s: Sequences) -> tuple[str, ...]:
         labels of 'target' differ only by case
         equal columns
     """
-    return (*_on_ids(s), *_on_labels(s), *_on_columns(s))
+    return (*_on_ids(s.sample), *_on_labels(s), *_on_columns(s.sample))
 
 
 # ---- ids and labels --------------------------------------------------------------------------------------
@@ -325,7 +325,7 @@ def ranges_of(train: Sequences) -> Ranges:
     if train.base_values.dtype.kind != "f":
         return ()
     ranges = []
-    for column in train.compact().base_values.T:
+    for column in train.sample.compact().base_values.T:
         low, high = bounds(column) or (float(np.fmin.reduce(column)), float(np.fmax.reduce(column)))
         ranges.append(() if np.isnan(low) else (low, high))
     return tuple(ranges)
@@ -341,7 +341,7 @@ def notes_on_ranges(s: Sequences, ranges: Ranges) -> list[str]:
     """
     if not ranges or s.base_values.dtype.kind != "f":
         return []
-    return outside(s.channels, [column[~np.isnan(column)] for column in s.values.T], ranges)
+    return outside(s.channels, [column[~np.isnan(column)] for column in s.sample.values.T], ranges)
 
 
 def outside(channels: Sequence[str], columns: Sequence[NDArray[Any]], ranges: Sequence[tuple[float, ...]]) -> list[str]:

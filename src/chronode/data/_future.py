@@ -124,7 +124,7 @@ def calendar_periods(s: Sequences) -> tuple[str, ...]:
             f"{named('time', ...)}, or omit calendar.",
             argument="calendar",
         )
-    used = s.times
+    used = s.sample.times
     span, step = float(np.ptp(used)) * s.clock.scale, gap * s.clock.scale
     periods = tuple(name for name, period in _PERIODS.items() if span >= _CYCLES * period and step <= period / 3)
     if not periods:

@@ -81,7 +81,7 @@ def step_gap(s: Sequences) -> float:
 
 def _positive(s: Sequences) -> NDArray[np.float64]:
     """Returns the times between observations, without those of the first steps."""
-    gaps = np.zeros(0) if s.base_times is None else s.dt
+    gaps = np.zeros(0) if s.base_times is None else s.sample.dt
     return gaps[gaps > 0]
 
 
@@ -94,7 +94,7 @@ def note_on_gaps(s: Sequences, gaps: str = "keep") -> tuple[str, ...]:
         >>> note_on_gaps(from_list([[1.0] * 5], times=[times], unit=1), "cap")
         ('1 gap is more than 50 times the median of 1 (largest: 497, series 0): shortened to 50.',)
     """
-    usual = s.median_gap()
+    usual, s = s.median_gap(), s.sample
     if usual is None:
         return ()
     dt = s.dt

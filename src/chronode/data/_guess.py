@@ -24,7 +24,7 @@ FEW_TEXTS = 20
 """Most different texts of a column that becomes one channel per text."""
 _ROLES = ("target", "id", "time", "group", "columns", "static", "ignore")
 _LARGEST = 200_000_000  # bytes of a file that is read once more to guess
-_NO_TABLES = (".npz", ".npy", ".ts")
+NO_TABLES = (".npz", ".npy", ".ts")
 _SAMPLE = 200
 _UNIQUE = 0.9  # share of rows with a time of their own within their series
 _SHARED = 0.6  # share of different times in a table of several series of which nothing says so
@@ -146,8 +146,8 @@ def guess_file(path: Path, given: Mapping[str, Any], *, forecast: bool = False, 
     """
     from ._readers import naming
 
-    is_table = suffix_of(path) not in _NO_TABLES and path.stat().st_size <= _LARGEST
-    table = _table(path, given) if is_table else None
+    is_table = suffix_of(path) not in NO_TABLES and path.stat().st_size <= _LARGEST
+    table = table_of(path, given) if is_table else None
     if table is None:
         return Guess()
     with naming(path):
@@ -159,7 +159,7 @@ def guess_file(path: Path, given: Mapping[str, Any], *, forecast: bool = False, 
 
 def file_gap(path: Path, given: Mapping[str, Any]) -> float | None:
     """Returns the median time between the rows of the series of a file, in seconds; None if they have no dates."""
-    table = _table(path, given)
+    table = table_of(path, given)
     if table is None:
         return None
     roles = {**guess(table, given).options, **given}
@@ -172,7 +172,7 @@ def file_gap(path: Path, given: Mapping[str, Any]) -> float | None:
     return None if gap is None or moments.rate is None else gap / moments.rate
 
 
-def _table(path: Path, given: Mapping[str, Any]) -> dict[str, Column] | None:
+def table_of(path: Path, given: Mapping[str, Any]) -> dict[str, Column] | None:
     """Returns the columns of a file; None if it is not a table."""
     from ._readers import naming, reader_of
     from ._sequences import Sequences

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -15,16 +15,20 @@ from ._names import listed
 from ._opening import check_content, check_unpacked_size, first_line, suffix_of
 from ._sequences import Sequences
 
+STORE_HEADER = "header.json"
+"""File that makes a folder a store of series."""
 _WILD = frozenset("*?[")
 
 
 def is_many(source: str | Path) -> bool:
-    """Returns whether a source is a folder or a pattern of files.
+    """Returns whether a source is a folder or a pattern of files; a store is neither.
 
     Example:
         >>> is_many("readings/*.parquet"), is_many("readings.csv")
         (True, False)
     """
+    if (Path(source) / STORE_HEADER).is_file():
+        return False
     return Path(source).is_dir() or (bool(_WILD & set(str(source))) and not Path(source).exists())
 
 
@@ -55,6 +59,8 @@ def files_of(source: str | Path) -> list[Path]:
 
 def size_and_hash(source: str | Path) -> tuple[int, str]:
     """Returns the size and the hash of a file; of many files the total size and a hash of names and contents."""
+    if (Path(source) / STORE_HEADER).is_file():  # it has the checksums of all arrays
+        return sum(file.stat().st_size for file in Path(source).iterdir()), hash_of(Path(source) / STORE_HEADER)
     if not is_many(source):
         return Path(source).stat().st_size, hash_of(source)
     digest, size = hashlib.sha256(), 0
@@ -64,8 +70,8 @@ def size_and_hash(source: str | Path) -> tuple[int, str]:
     return size, digest.hexdigest()
 
 
-def read_many(source: str | Path, options: Mapping[str, Any]) -> tuple[Any, list[str]]:
-    """Returns (one Arrow table of all files, notes).
+def tables_of(source: str | Path, options: Mapping[str, Any], notes: list[str]) -> Iterator[tuple[Path, Any]]:
+    """Yields each file with its content as an Arrow table, with equal columns in the order of the first; adds notes.
 
     Folders named NAME=VALUE add a column, as in partitioned Parquet sets. With the option `skip_bad`, files that cannot
     be read are left out with a note.
@@ -73,21 +79,11 @@ def read_many(source: str | Path, options: Mapping[str, Any]) -> tuple[Any, list
     Raises:
         ValueError: A file cannot be read, or has other columns than the first; the message names the file.
     """
-    from ._readers import naming, reader_of
-
-    tables, notes, bad = [], [], []
+    count, bad = 0, []
     names: list[str] | None = None
     for file in files_of(source):
         try:
-            with naming(file):
-                reader = reader_of(file)
-                check_content(file, suffix_of(file), reader.suffixes, reader.magic)
-                check_unpacked_size(file)
-                content = reader.read(file, dict(options))
-                table, remarks = content if isinstance(content, tuple) else (content, ())
-                if isinstance(table, Sequences):
-                    raise ValueError("only tables can be joined, and this file is not one.")
-                table = _with_folders(_as_arrow(table), file, Path(source))
+            table, remarks = _table_of(file, source, options)
         except (ValueError, OSError) as error:
             if not options.get("skip_bad"):
                 raise
@@ -95,21 +91,40 @@ def read_many(source: str | Path, options: Mapping[str, Any]) -> tuple[Any, list
             continue
         if names is None:
             names = table.column_names
-        elif set(names) != set(table.column_names):
-            raise ValueError(_differing(file, names, table.column_names))
-        tables.append(table.select(names))
+        check_same_columns(file, names, table.column_names)
+        yield file, table.select(names)
+        count += 1
         notes += [f"{file.name}: {remark}" for remark in remarks]
-    if not tables:
+    if not count:
         raise ValueError(f"{source}: no file could be read: {listed(bad, most=3)}.")
     if bad:
         notes.append(f"left out because they cannot be read: {listed(bad, most=5)}.")
-    notes.append(f"{len(tables):,} files were joined.")
-    pa = arrow()
+    if is_many(source):
+        notes.append(f"{count:,} files were joined.")
+
+
+def _table_of(file: Path, source: str | Path, options: Mapping[str, Any]) -> tuple[Any, Sequence[str]]:
+    """Returns the Arrow table of one file of a source, and remarks on it."""
+    from ._readers import naming, reader_of
+
+    with naming(file):
+        reader = reader_of(file)
+        check_content(file, suffix_of(file), reader.suffixes, reader.magic)
+        check_unpacked_size(file)
+        content = reader.read(file, dict(options))
+        table, remarks = content if isinstance(content, tuple) else (content, ())
+        if isinstance(table, Sequences):
+            raise ValueError("only tables can be joined, and this file is not one.")
+        return _with_folders(_as_arrow(table), file, Path(source)), remarks
+
+
+def read_many(source: str | Path, options: Mapping[str, Any]) -> tuple[Any, list[str]]:
+    """Returns (one Arrow table of all files, notes); as for `tables_of`."""
+    pa, notes = arrow(), []
+    tables = [table for _, table in tables_of(source, options, notes)]
     try:
         return pa.concat_tables(tables, promote_options="permissive"), notes
-    except pa.ArrowInvalid as error:
-        raise ValueError(f"{source}: the files have columns of different kinds: {first_line(error)}.") from error
-    except pa.ArrowTypeError as error:
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise ValueError(f"{source}: the files have columns of different kinds: {first_line(error)}.") from error
 
 
@@ -119,7 +134,7 @@ def columns_of_many(source: str | Path, options: Mapping[str, Any]) -> list[str]
 
     first = files_of(source)[0]
     names = column_names(first, options)
-    return None if names is None else [*names, *(name for name in _folders(first, Path(source)) if name not in names)]
+    return None if names is None else [*names, *(name for name in folders_of(first, Path(source)) if name not in names)]
 
 
 def _as_arrow(table: Any) -> Any:
@@ -130,7 +145,7 @@ def _as_arrow(table: Any) -> Any:
     return pa.table({name: pa.array(table[name]) for name in frame_names(table)})
 
 
-def _folders(file: Path, source: Path) -> dict[str, str]:
+def folders_of(file: Path, source: Path) -> dict[str, str]:
     """Returns the names and values of folders such as year=2024 between the source and a file."""
     base = source if source.is_dir() else Path(*_before_wild(source.parts))
     parts = file.relative_to(base).parts[:-1] if file.is_relative_to(base) else ()
@@ -151,7 +166,7 @@ def _before_wild(parts: tuple[str, ...]) -> list[str]:
 def _with_folders(table: Any, file: Path, source: Path) -> Any:
     """Adds the columns of folders such as year=2024; numbers become numbers."""
     pa = arrow()
-    for name, value in _folders(file, source).items():
+    for name, value in folders_of(file, source).items():
         if name in table.column_names:
             continue
         missing = value == "__HIVE_DEFAULT_PARTITION__"
@@ -161,8 +176,12 @@ def _with_folders(table: Any, file: Path, source: Path) -> Any:
     return table
 
 
-def _differing(file: Path, names: list[str], others: list[str]) -> str:
+def check_same_columns(file: Path, names: Sequence[str], others: Sequence[str]) -> None:
+    """Rejects a file with other columns than the first."""
     missing, new = [name for name in names if name not in others], [name for name in others if name not in names]
     parts = [f"{listed(missing)} missing"] if missing else []
     parts += [f"{listed(new)} only here"] if new else []
-    return f"{file}: its columns are not those of the first file: {'; '.join(parts)}. Use files with equal columns."
+    if parts:
+        raise ValueError(
+            f"{file}: its columns are not those of the first file: {'; '.join(parts)}. Use files with equal columns."
+        )

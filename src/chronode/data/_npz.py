@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import zipfile
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +48,16 @@ def save(s: Sequences, path: str | Path) -> Path:
     optional = {"times": s.base_times, "lead": s.lead, "target": None if target is None else target.values}
     optional |= {"static": s.static}
     arrays |= {name: array for name, array in optional.items() if array is not None}
+    header = {"format": FORMAT, "version": VERSION, **head_of(s)}
+    arrays["json"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    with replacing(path) as draft, draft.open("wb") as file:
+        np.savez(file, allow_pickle=False, **arrays)
+    return path
+
+
+def head_of(s: Sequences) -> dict[str, Any]:
+    """Returns what describes the arrays of `s`, as plain data for JSON."""
     header: dict[str, Any] = {
-        "format": FORMAT,
-        "version": VERSION,
         "channels": s.channels,
         "clock": asdict(s.clock),
         "categories": dict(s.categories),
@@ -59,12 +67,10 @@ def save(s: Sequences, path: str | Path) -> Path:
         header["static_names"] = s.static_names
     if s.gaps is not None:
         header["gaps"] = asdict(s.gaps)
+    target = s.target
     if target is not None:
         header["target"] = {"per_step": target.per_step, "classes": target.classes, "names": target.names}
-    arrays["json"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-    with replacing(path) as draft, draft.open("wb") as file:
-        np.savez(file, allow_pickle=False, **arrays)
-    return path
+    return header
 
 
 def load(path: str | Path) -> Sequences:
@@ -91,7 +97,11 @@ def restored(path: str | Path, arrays: dict[str, NDArray[Any]]) -> Sequences:
             f"{path}: the file has version {head.get('version')!r}, but this chronode reads version {VERSION}."
         )
     try:
-        return _sequences(path, parse(_Head, head, "json"), arrays)
+        s = sequences_of(parse(_FileHead, head, "json"), arrays)
+        # Series may overlap (windows), so their total size must be in proportion too.
+        size = int(s.lengths.sum(dtype=np.float64)) * max(1, s.num_channels) * s.base_values.itemsize
+        check_unpacked(path, size)
+        return s
     except ValueError as error:
         raise ValueError(f"{path}: these are not valid sequences: {error}") from error
 
@@ -104,11 +114,9 @@ class _TargetHead:
 
 
 @dataclass(frozen=True)
-class _Head:
-    """JSON header of a file of sequences."""
+class Head:
+    """JSON header of arrays of sequences, the result of `head_of`."""
 
-    format: str
-    version: int
     channels: tuple[str, ...]
     clock: Clock
     categories: dict[str, tuple[str, ...]]
@@ -118,7 +126,17 @@ class _Head:
     static_names: tuple[str, ...] = ()
 
 
-def _sequences(path: Path, head: _Head, arrays: dict[str, NDArray[Any]]) -> Sequences:
+@dataclass(frozen=True)
+class _FileHead(Head):
+    """JSON header of a file of sequences."""
+
+    format: str = FORMAT
+    version: int = VERSION
+
+
+def sequences_of(head: Head, arrays: Mapping[str, Any]) -> Sequences:
+    """Returns the Sequences with these arrays, in memory or stored."""
+
     def array(name: str, kinds: str, axes: int) -> NDArray[Any]:
         if name not in arrays:
             raise ValueError(f"{name} is missing.")
@@ -133,15 +151,14 @@ def _sequences(path: Path, head: _Head, arrays: dict[str, NDArray[Any]]) -> Sequ
     for name, content in (("starts", starts), ("lengths", lengths)):
         if content.size and (content.min() < 0 or content.max() > len(values)):
             raise ValueError(f"{name} must be from 0 to {len(values):,}, the rows of values.")
-    # Series may overlap (windows), so their total size must be in proportion too.
-    check_unpacked(path, int(lengths.sum(dtype=np.float64)) * max(1, values.shape[1]) * values.itemsize)
     times, lead = (array(name, "f", 1) if name in arrays else None for name in ("times", "lead"))
     for name, content in (("times", times), ("lead", lead)):
-        if content is not None and not np.isfinite(content).all():
+        if isinstance(content, np.ndarray) and not np.isfinite(content).all():
             raise ValueError(f"{name} must be finite.")
     target = None
     if head.target is not None:
         target = _target(array("target", "i", 1) if head.target.classes else array("target", "f", 2), head.target)
+        target = replace(target, source=array("source", "f", 2)) if "source" in arrays else target
     return Sequences(
         base_values=values,
         base_times=times,
@@ -197,13 +214,7 @@ def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
 def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
     """Reads one array; its header is checked before memory is allocated."""
     with archive.open(member) as file:
-        version = np.lib.format.read_magic(file)
-        read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-        if version not in read_header:
-            raise ValueError(f"{member.filename} has the unknown version {version}")
-        shape, by_column, dtype = read_header[version](file)
-        if dtype.hasobject or dtype.fields is not None:
-            raise ValueError(f"{member.filename} holds {dtype}, not numbers or text")
+        shape, by_column, dtype = array_header(file, member.filename)
         size = math.prod(shape) * dtype.itemsize
         if size != member.file_size - file.tell():
             raise ValueError(f"{member.filename} has {member.file_size - file.tell():,} bytes instead of {size:,}")
@@ -212,3 +223,15 @@ def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[An
     if not size:
         return np.empty(shape, dtype)
     return np.frombuffer(content, dtype).reshape(shape, order="F" if by_column else "C")
+
+
+def array_header(file: Any, name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Reads the beginning of an .npy file: shape, whether it is stored by column, and type."""
+    version = np.lib.format.read_magic(file)
+    read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in read_header:
+        raise ValueError(f"{name} has the unknown version {version}")
+    shape, by_column, dtype = read_header[version](file)
+    if dtype.hasobject or dtype.fields is not None:
+        raise ValueError(f"{name} holds {dtype}, not numbers or text")
+    return shape, by_column, dtype

@@ -19,6 +19,7 @@ from ._names import listed, related
 from ._opening import PACKED, as_file, check_content, check_unpacked_size, is_pipe, opened, suffix_of
 from ._sequences import Sequences
 from ._settings import FILE_OPTIONS
+from ._store import is_store, open_store, store_columns
 from ._table import from_long, from_series_rows
 from ._table_columns import source_columns
 from ._times import NUMBER
@@ -132,6 +133,8 @@ def reader_of(path: Path) -> Reader:
 def column_names(path: Path, options: Mapping[str, Any]) -> list[str] | None:
     """Returns the columns of a table; None for other files, and for those that `read` will reject."""
     try:
+        if is_store(path):
+            return store_columns(path)
         return columns_of_many(path, options) if is_many(path) else reader_of(path).columns(path, options)
     except (ValueError, FileNotFoundError):
         return None
@@ -147,6 +150,7 @@ def read(path: str | Path, **options: Any) -> Sequences:
             table with a header line;
             .parquet, .pq, .feather, .arrow, .xlsx: a table;
             .jsonl, .ndjson, .json: one object per row;
+            a store written by `pack`, whose values stay in its files;
             .ts: a file of the UEA, UCR or TSER archives;
             .npz: a file written by `Sequences.save`, or arrays; .npy: an array;
             the suffixes of your own readers (`register_reader`).
@@ -165,6 +169,8 @@ def read(path: str | Path, **options: Any) -> Sequences:
         3 rows → 2 series, 1-2 observations each, median gap: 2 days, 1 channel (x)
     """
     options = {name: value for name, value in options.items() if value is not None}
+    if is_store(path):
+        return open_store(path, **options)
     if is_many(path):
         return _from_table(*read_many(path, options), options)
     if not is_pipe(path):

@@ -147,6 +147,10 @@ class Reading:
         Raises:
             ValueError: The file has other columns or units; the message lists the differences.
         """
+        return self.inputs(self.matched(source, labeled=labeled, anyway=anyway), labeled=labeled)
+
+    def matched(self, source: Any, *, labeled: bool, anyway: bool = False) -> Sequences:
+        """Reads whole series with the columns, units and classes of training, not scaled; arguments as for `read`."""
         with nullcontext(source) if is_frame(source) else as_file(Path(source)) as data:
             # Files of arrays have one target, by its name.
             target = self.target[0] if len(self.target) == 1 else list(self.target)
@@ -157,7 +161,7 @@ class Reading:
                 wanted["ignore"] = ignored
             s = self.matching(self.extended(self.series(data, **wanted)), origin, anyway=anyway)
         notes = [f"columns ignored because the model does not use them: {listed(unused)}."] if unused else []
-        return self.inputs(s, labeled=labeled).with_notes(*notes)
+        return s.with_notes(*notes)
 
     def series(self, source: Any, **options: Any) -> Sequences:
         """Reads a file or a frame with the options of training and `options`, without checks and scaling."""
@@ -198,7 +202,7 @@ class Reading:
             lead = None if s.lead is None else s.lead * factor
             clock = replace(s.clock, unit=self.unit, scale=self.unit_size)
             times = s.base_times * factor
-            if not np.isfinite(times).all():
+            if not np.isfinite(times[:1] if s.is_stored else times).all():
                 raise ValueError(f"{origin}: the unit of time {self.unit_size:g} of training gives no finite times.")
             s = replace(s, base_times=times, lead=lead, clock=clock)
         s = replace(s, channels=self.channels, static_names=self.static)
@@ -272,7 +276,7 @@ class Reading:
         if self.scaler is None or s.base_values.dtype.kind != "f":
             return []
         lines = []
-        moments = zip(s.values.T, s.channels, self.scaler.mean, self.scaler.std, strict=True)
+        moments = zip(s.sample.values.T, s.channels, self.scaler.mean, self.scaler.std, strict=True)
         for channel, (column, name, mean, std) in enumerate(moments):
             values = column[~np.isnan(column)]
             # A standard deviation of exactly 1 belongs to a constant or a 0/1 channel and is not informative.

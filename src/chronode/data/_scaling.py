@@ -19,6 +19,7 @@ from ._gaps import Gaps
 from ._names import known_column, listed
 from ._sequences import Sequences
 from ._shaping import Shape, invert_columns, is_coded, notes_on_shapes, shapes_of, without_logarithm
+from ._stored_rows import StoredRows
 from ._target import Target
 
 _RARE = ("static", "static_mean", "static_std", "shapes", "target_shapes", "gaps")
@@ -119,7 +120,7 @@ class Scaler:
         """
         if not len(train):
             raise ValueError("the training part is empty: a scaler cannot be fitted.")
-        used = train.compact()
+        used = train.sample.compact()
         symbols = used.base_values.dtype.kind != "f"
         coded = {name for name in train.channels if symbols or is_coded(train, name)}
         left = {known_column(name, train.channels, "skip") for name in skip} | coded
@@ -127,18 +128,23 @@ class Scaler:
         shapes = shapes_of(columns, log or {}, clip)
         if shapes:
             columns = {name: shape.apply(columns[name]) for name, shape in zip(columns, shapes, strict=True)}
-        pairs = [(0.0, 1.0) if name in left else _moments(column) for name, column in columns.items()]
-        goal = used.target if target and used.target is not None and used.target.classes is None else None
+        if len(used) < len(train):  # quantiles and gaps are those of a sample; means are not
+            found = _moments_of_all(train, shapes)
+            fits = [(0.0, 1.0) if name in left else pair for name, pair in zip(columns, found, strict=True)]
+        else:
+            fits = [(0.0, 1.0) if name in left else _moments(column) for name, column in columns.items()]
+        goal = used.target if used.target is None or used.target.per_step else train.target
+        goal = goal if target and goal is not None and goal.classes is None else None
         goals = [] if goal is None else [_moments(column) for column in goal.values.T]
-        fixed = [] if used.static is None else [_moments(column) for column in used.static.T]
+        fixed = [] if train.static is None else [_moments(column) for column in train.static.T]
         for index, name in enumerate(train.static_names):  # known values of the future are scaled like their channel
             channel, _ = future_place(name, train.channels)
-            fixed[index] = fixed[index] if channel is None else pairs[channel]
+            fixed[index] = fixed[index] if channel is None else fits[channel]
         gap = train.median_gap() if dt or gaps != "keep" else None
         return cls(
             channels=train.channels,
-            mean=tuple(mean for mean, _ in pairs),
-            std=tuple(std for _, std in pairs),
+            mean=tuple(mean for mean, _ in fits),
+            std=tuple(std for _, std in fits),
             targets=() if goal is None else goal.names,
             target_mean=tuple(mean for mean, _ in goals),
             target_std=tuple(std for _, std in goals),
@@ -161,13 +167,14 @@ class Scaler:
         if s.channels != self.channels:
             channels = f"here {listed(s.channels)}, in training {listed(self.channels)}"
             raise ValueError(f"the channels differ from training: {channels}.")
-        s = s.compact() if compact else s
-        values = self.scaled(s.base_values)
-        for i, name in enumerate(s.channels if values.dtype.kind == "f" else ()):
-            self._check_logarithm(s, i)
-            if np.isinf(values[:, i]).any():
-                far = f"({self.mean[i]:g} ± {self.std[i]:g})"
-                raise ValueError(f"channel {name!r} has values too far from those in training {far}.")
+        if isinstance(s.base_values, StoredRows):
+            values: Any = s.base_values.changed(self._scaled_part)
+        else:
+            s = s.compact() if compact else s
+            values = self.scaled(s.base_values)
+            for i in range(len(s.channels) if values.dtype.kind == "f" else 0):
+                self._check_logarithm(s, i)
+            self._check_finite(values)
         gaps = (
             None if self.gaps is None or s.base_times is None else replace(self.gaps, usual=self.gaps.usual / self.dt)
         )
@@ -191,6 +198,21 @@ class Scaler:
             with np.errstate(over="ignore", invalid="ignore"):
                 result[rows] = (chunk - self.mean) / self.std
         return result
+
+    def _scaled_part(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Returns rows of a store scaled, with the checks of `transform`."""
+        result = self.scaled(values)
+        if self.shapes and (lost := np.isnan(result) & ~np.isnan(values)).any():
+            row, channel = np.argwhere(lost)[0].tolist()
+            raise ValueError(f"channel {self.channels[channel]!r} has the value {values[row, channel]:g}, {_NO_LOG}")
+        self._check_finite(result)
+        return result
+
+    def _check_finite(self, values: NDArray[Any]) -> None:
+        for i, name in enumerate(self.channels if values.dtype.kind == "f" else ()):
+            if np.isinf(values[:, i]).any():
+                far = f"({self.mean[i]:g} ± {self.std[i]:g})"
+                raise ValueError(f"channel {name!r} has values too far from those in training {far}.")
 
     def inverse(self, s: Sequences) -> Sequences:
         """Series that `transform` gave, in their own units again: values, times and number targets."""
@@ -318,3 +340,25 @@ def _moments(column: NDArray[Any]) -> tuple[float, float]:
     mean, std = float(observed.mean()), float(observed.std())
     # Rounding errors give a constant channel a tiny standard deviation.
     return mean * size, std * size if std > 1e-12 and std * size > 0 else 1.0
+
+
+def _moments_of_all(train: Sequences, shapes: Sequence[Shape]) -> list[tuple[float, float]]:
+    """Returns `_moments` of each channel over all series, which are read once."""
+    count, mean, square = (np.zeros(train.num_channels) for _ in range(3))
+    for part in train.chunks():
+        values = part.base_values.astype(np.float64)
+        for i, shape in enumerate(shapes):
+            values[:, i] = shape.apply(values[:, i])
+        known = ~np.isnan(values)
+        number = known.sum(0)
+        some = np.maximum(number, 1)
+        own = np.where(known, values, 0.0).sum(0) / some
+        spread = (np.where(known, values - own, 0.0) ** 2).sum(0)
+        total, gap = np.maximum(count + number, 1), own - mean
+        square += spread + gap**2 * count * number / total
+        mean += np.where(number > 0, gap * number / total, 0.0)
+        count += number
+    std = np.sqrt(square / np.maximum(count, 1))
+    # Rounding errors give a constant channel a tiny standard deviation.
+    std = np.where(std > 1e-12 * np.maximum(np.abs(mean), 1e-300), std, 1.0)
+    return list(zip(mean.tolist(), std.tolist(), strict=True))

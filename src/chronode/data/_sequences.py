@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ..system import drawn
 from ._gaps import Gaps
 from ._names import listed
+from ._stored_rows import StoredRows
 from ._target import Target
 from ._times import STEPS, Clock, median_gap
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:  # files are read, and mistakes answered, before torch is impo
     from ._describe import Facts
 
     Rows = slice | Sequence[int] | Sequence[bool] | NDArray[Any] | Tensor
+
+
+_SAMPLED_NUMBERS = 8_000_000
 
 
 class Series(NamedTuple):
@@ -49,7 +53,8 @@ class Sequences:
     1]]`, `s[mask]` (Sequences) and `for series in s`.
 
     Attributes:
-        base_values: `(rows, D)` float32 or float64, or int32/int64 for symbols; contains the values of all series.
+        base_values: `(rows, D)` float32 or float64, or int32/int64 for symbols; contains the values of all series. The
+            values and times of a store stay in its files, as `StoredRows`.
         base_times: `(rows,)` in the unit of the clock; None if there are no times: dt is then 1 everywhere.
         starts: `(N,)` first row of each series.
         lengths: `(N,)` number of steps of each series.
@@ -113,7 +118,7 @@ class Sequences:
         if count and self.lengths.min() < 1:
             raise ValueError(f"series {self.ids[int(self.lengths.argmin())]!s} has no observations.")
         for array in (self.base_values, self.base_times, self.starts, self.lengths, self.ids, self.groups, self.lead):
-            if array is not None:
+            if isinstance(array, np.ndarray):
                 array.flags.writeable = False
         if self.target is not None:
             self.target.values.flags.writeable = False
@@ -155,6 +160,48 @@ class Sequences:
         if self.target is None or classes is None:
             return self
         return replace(self, target=self.target.with_classes(classes))
+
+    # ---- series of a store ------------------------------------------------------------------------------
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether values and times are in the files of a store."""
+        return isinstance(self.base_values, StoredRows)
+
+    def loaded(self, rows: Rows | None = None) -> Sequences:
+        """Returns these series (all if None) with their values and times in memory, one after the other."""
+        s = self if rows is None else self[rows]
+        if not isinstance(s.base_values, StoredRows):
+            return s
+        times = s.base_times
+        if isinstance(times, StoredRows):
+            times = times.ranges(s.starts, s.lengths)
+        target = s.target if s.target is None or not s.target.per_step else s.target.take(s.steps)
+        starts = np.cumsum(s.lengths) - s.lengths
+        values = s.base_values.ranges(s.starts, s.lengths)
+        return replace(s, base_values=values, base_times=times, starts=starts, target=target)
+
+    def chunks(self, steps: int = 1 << 18) -> Iterator[Sequences]:
+        """Yields the series in memory, about so many steps at a time."""
+        ends = np.cumsum(self.lengths)
+        start = 0
+        while start < len(self):
+            before = int(ends[start - 1]) if start else 0
+            end = max(start + 1, int(np.searchsorted(ends, before + steps, side="right")))
+            yield self.loaded(slice(start, end))
+            start = end
+
+    @cached_property
+    def sample(self) -> Sequences:
+        """The series themselves if they are in memory; otherwise as many as have about 8 million numbers, drawn at
+        random and in memory. What describes the series, or decides about them, looks at these.
+        """
+        most = _SAMPLED_NUMBERS // (self.num_channels + 2)
+        if not self.is_stored or int(self.lengths.sum()) <= most:
+            return self.loaded()
+        order = np.random.default_rng(0).permutation(len(self))
+        count = max(1, int(np.searchsorted(np.cumsum(self.lengths[order]), most, side="right")))
+        return self.loaded(np.sort(order[:count]))
 
     # ---- batches ----------------------------------------------------------------------------------------
 
@@ -210,6 +257,8 @@ class Sequences:
         """Whether any value of these series is missing."""
         if self.base_values.dtype.kind != "f" or not len(self):
             return False
+        if isinstance(self.base_values, StoredRows):
+            return not self.base_values.complete and any(np.isnan(s.base_values).any() for s in self.chunks())
         gone = np.isnan(self.base_values).any(axis=1)
         if not gone.any():
             return False
@@ -217,7 +266,9 @@ class Sequences:
         return bool((sums[self.starts + self.lengths] > sums[self.starts]).any())
 
     def compact(self) -> Sequences:
-        """Returns the series with base arrays that contain nothing else (windows still overlap)."""
+        """Returns the series with base arrays in memory that contain nothing else (windows still overlap)."""
+        if self.is_stored:
+            return self.loaded()
         ends = np.zeros(len(self.base_values) + 1, dtype=np.int64)
         np.add.at(ends, self.starts, 1)
         np.add.at(ends, self.starts + self.lengths, -1)
@@ -255,6 +306,8 @@ class Sequences:
         """
         if self.base_times is None:
             return None
+        if self.is_stored:
+            return self.sample.median_gap()
         # Overlapping windows repeat their steps: the first ones, up to the number of rows, are enough.
         some = self[: max(1, int(np.searchsorted(np.cumsum(self.lengths), len(self.base_times), side="right")))]
         return median_gap(some.times, some.lengths)

@@ -149,7 +149,7 @@ def shaping(
             f"{named('gaps', gaps)} needs times: pass the column of times, {named('time', ...)}, or omit gaps.",
             argument="gaps",
         )
-    s = train.compact()
+    s = train.sample.compact()
     candidates = s.channels if channels is None else [name for name in s.channels if name in channels]
     numeric = [name for name in candidates if s.base_values.dtype.kind == "f" and not is_coded(s, name)]
     names = [log] if isinstance(log, str) else list(log)

@@ -162,7 +162,7 @@ def split_by_time(
         raise ValueError("there is nothing to split.")
     if whole_groups is None:
         whole_groups = s.target is not None and not s.target.per_step
-    ordered = np.sort(s.times)
+    ordered = np.sort(s.sample.times)
     at = np.round(np.cumsum(shares)[:-1] * len(ordered)).astype(np.int64)
     cuts = np.array([ordered[i] if i < len(ordered) else np.inf for i in at])
     parts = _whole(s, cuts) if whole_groups else _cut(s, cuts)
@@ -183,6 +183,9 @@ def _cut(s: Sequences, cuts: NDArray[np.float64]) -> tuple[Sequences, ...]:
     for cut in cuts.tolist():
         if s.base_times is None:
             steps = np.minimum(s.lengths, np.ceil(min(cut, 2.0**62)).astype(np.int64))
+        elif s.is_stored:
+            firsts = ((part.times < cut, np.cumsum(part.lengths) - part.lengths) for part in s.chunks())
+            steps = np.concatenate([np.add.reduceat(early, first, dtype=np.int64) for early, first in firsts])
         else:  # times increase within a series: the early steps come first
             sums = np.concatenate([[0], np.cumsum(s.base_times < cut)])
             steps = sums[s.starts + s.lengths] - sums[s.starts]

@@ -24,7 +24,7 @@ from ._times import STEPS, Moments, median_gap, to_clock
 
 _MANY_STEPS = 10
 # Names that pandas gives to an unnamed index in CSV and Parquet files.
-_UNNAMED = re.compile(r"|Unnamed: \d+(\.\d+)?|__index_level_\d+__")
+UNNAMED = re.compile(r"|Unnamed: \d+(\.\d+)?|__index_level_\d+__")
 
 
 def from_long(
@@ -38,6 +38,7 @@ def from_long(
     static: Sequence[str] = (),
     ignore: Iterable[str] = (),
     unit: str | float | None = None,
+    origin: str | float | None = None,
     time_format: str | None = None,
     duplicates: str = "merge",
     categorical: str = "error",
@@ -65,6 +66,7 @@ def from_long(
             addition to `columns`.
         ignore: Columns to leave out.
         unit: Unit of time: for dates a name such as "hours", for numbers a size; None: the median gap is about 1.
+        origin: Time that counts as 0, such as that of the clock of other series; None: the first date, or 0.
         time_format: A `strptime` format such as "%d/%m/%Y %H:%M", or "number", "epoch s" (ms, us, ns), "quarter",
             "week"; None: detected from the column, with a note if it is not ISO 8601.
         duplicates: Rows with the same id and time: "merge" (mean of numbers, last label), "keep" (dt = 0) or "error".
@@ -106,7 +108,7 @@ def from_long(
         moments = moments_of(time, cells[time], time_format, unit)
         plan = make_plan(series, ids, moments.ticks, duplicates, "id" if id else "table")
         plan = replace(plan, notes=(*moments.notes, *plan.notes))
-        times, clock = clocked(moments, plan, unit)
+        times, clock = clocked(moments, plan, unit, origin)
     forget(cells, (id, time), {group, *inputs, *goals})
     values, channels, used, notes = column_values(cells, inputs, plan, type_, categorical, categories, fixed)
     values, channels, constant, names = split_static(values, channels, plan, ids, fixed, used)
@@ -224,10 +226,12 @@ def series_of(cells: Mapping[str, Column], name: str | None, problem: str) -> tu
     return series, ids
 
 
-def clocked(moments: Moments, plan: StepRows, unit: str | float | None) -> tuple[NDArray[np.float64], Any]:
+def clocked(
+    moments: Moments, plan: StepRows, unit: str | float | None, origin: str | float | None = None
+) -> tuple[NDArray[np.float64], Any]:
     """Returns (times of the steps, clock)."""
     ticks = plan.first(moments.ticks)
-    return to_clock(moments._replace(ticks=ticks), median_gap(ticks, plan.lengths), unit)
+    return to_clock(moments._replace(ticks=ticks), median_gap(ticks, plan.lengths), unit, origin)
 
 
 def assembled(
@@ -282,7 +286,7 @@ def _inputs(cells: Mapping[str, Column], columns: Sequence[str] | None, taken: s
 
 def _is_row_numbers(name: str, column: Column) -> bool:
     """Returns whether a column is an unnamed index: distinct whole numbers."""
-    if not _UNNAMED.fullmatch(name) or arrow().types.is_boolean(column.type):
+    if not UNNAMED.fullmatch(name) or arrow().types.is_boolean(column.type):
         return False
     rows = numbers(column)
     if rows is None or np.isnan(rows).any() or (rows != np.floor(rows)).any():

@@ -45,7 +45,7 @@ def column_values(
             continue
         if encodings[name] == "error":
             raise ValueError(not_numeric(name, cells[name]))
-        coded[name], used[name], note = _categories(name, cells[name], trained)
+        coded[name], used[name], note = categories_of(name, cells[name], trained)
         notes += note
     width = sum(len(used[name]) if name in used and encodings[name] == "onehot" else 1 for name in inputs)
     # Filled column by column, so that a large table is not copied in memory.
@@ -69,7 +69,7 @@ def _ordered(name: str, column: Column, plan: StepRows, dtype: np.dtype[Any]) ->
     return plan.ordered(fit) if plan.firsts is None else plan.mean(rows)
 
 
-def _categories(
+def categories_of(
     name: str, column: Column, trained: Sequence[str] | None
 ) -> tuple[NDArray[Any], tuple[str, ...], list[str]]:
     """Returns (codes, -1 where missing; texts; notes) of a text column."""
@@ -184,9 +184,9 @@ def column_target(
     if kind == "class" and len(names) > 1:
         raise ValueError(f"classes need a single target column, got {listed(names)}.")
     if kind == "auto":
-        kind = "value" if len(names) > 1 else _kind(columns[names[0]])
+        kind = "value" if len(names) > 1 else kind_of(columns[names[0]])
     if kind == "class":
-        rows, labels = _labels(columns[names[0]], names[0])
+        rows, labels = labels_of(columns[names[0]], names[0])
         steps: NDArray[Any] = plan.last(rows)[:, None]
     else:
         labels = []
@@ -215,7 +215,8 @@ def mapped_target(
     return array_target(np.array([targets[name] for name in series]), kind=kind, classes=classes, dtype=dtype)
 
 
-def _kind(column: Column) -> str:
+def kind_of(column: Column) -> str:
+    """Returns the kind of a target: "class" for text, booleans and few whole numbers, otherwise "value"."""
     values = None if is_text(column) else numbers(column)
     if values is None or str(column.type) == "bool":
         return "class"
@@ -227,7 +228,8 @@ def _kind(column: Column) -> str:
     return "class"
 
 
-def _labels(column: Column, name: str) -> tuple[NDArray[Any], list[str]]:
+def labels_of(column: Column, name: str) -> tuple[NDArray[Any], list[str]]:
+    """Returns (codes, -1 where missing; names of the classes) of a target."""
     values = None if is_text(column) or str(column.type) == "bool" else numbers(column)
     if values is None:
         rows, texts = codes(column, name)

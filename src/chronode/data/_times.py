@@ -282,7 +282,9 @@ def seconds_of(unit: str) -> tuple[str, float]:
     return (name if count == 1 else f"{count:g} {name}s"), count * SECONDS[name]
 
 
-def to_clock(moments: Moments, gap: float | None, unit: str | float | None = None) -> tuple[NDArray[np.float64], Clock]:
+def to_clock(
+    moments: Moments, gap: float | None, unit: str | float | None = None, origin: str | float | None = None
+) -> tuple[NDArray[np.float64], Clock]:
     """Converts times to float64 in `unit`, or in a unit in which the median gap is about 1.
 
     Args:
@@ -290,6 +292,7 @@ def to_clock(moments: Moments, gap: float | None, unit: str | float | None = Non
         gap: Median gap in ticks; None if there is none.
         unit: A name such as "hours" or "100 ms" for dates and durations; for plain numbers a size (a name then
             only describes the numbers).
+        origin: Time that counts as 0, as in a clock; by default the first date, and for numbers 0 unless they are huge.
 
     Example:
         >>> days = np.array(["2024-01-01T00:00", "2024-01-01T00:47"], "datetime64[ns]").astype(np.int64)
@@ -304,8 +307,12 @@ def to_clock(moments: Moments, gap: float | None, unit: str | float | None = Non
         if high - low >= 2**63:
             raise ValueError("the range of the times exceeds 64-bit numbers.")
         if moments.instants:
+            low = low if origin is None else _tick(str(origin), moments)
             clock = replace(clock, origin=_iso(low, moments))
             ticks = ticks - low
+        elif origin:
+            clock = replace(clock, origin=int(origin))
+            ticks = ticks - int(origin)
         elif max(-low, high) > 2**53:  # beyond this, float64 cannot represent all whole numbers
             clock = replace(clock, origin=low)
             ticks = ticks - low
@@ -357,10 +364,19 @@ def _pick(moments: Moments, gap: float | None, unit: str | float | None) -> Cloc
 
 
 def _iso(tick: int, moments: Moments) -> str:
-    unit = {1e9: "ns", 1e6: "us", 1e3: "ms"}.get(moments.rate or 1.0, "s")
-    text = str(np.array(tick, dtype=f"M8[{unit}]"))
+    text = str(np.array(tick, dtype=_type(moments)))
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return f"{text}{'Z' if moments.zoned else ''}"
+
+
+def _tick(text: str, moments: Moments) -> int:
+    return int(_instant(text).astype(_type(moments)).astype(np.int64))
+
+
+def _type(moments: Moments) -> str:
+    """Returns the numpy type of dates with these ticks."""
+    unit = {1e9: "ns", 1e6: "us", 1e3: "ms"}.get(moments.rate or 1.0, "s")
+    return f"M8[{unit}]"
 
 
 def _instant(text: str) -> np.datetime64:

@@ -101,7 +101,8 @@ class SequenceEstimator(Displayed):
         """Trains new weights on series with a target; `known` are additional attributes of the fitted estimator."""
         config = self._config(s, self.epochs, class_weights, **roles)
         prepared = prepare(config, s)
-        config, self.race_ = choose(config, prepared)
+        progress = ProgressBar(config.training.epochs) if self.verbose else None
+        config, self.race_ = choose(config, prepared, on_event=progress)
         assembly = assemble_run(config, prepared, race=self.race_)
         fitted = assembly.fit(on_event=self._listener(config.training))
         notes = (*prepared.notes, *fitted.notes)

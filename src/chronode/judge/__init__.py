@@ -22,7 +22,6 @@ if TYPE_CHECKING:
         summaries,
         summary_names,
     )
-    from ._attribution import Attribution, integrated_gradients
     from ._auto import AUTO_START, SMALL, can_race, race, selection_metric
     from ._baselines import (
         MeasuredBaselines,
@@ -34,8 +33,12 @@ if TYPE_CHECKING:
         nearest_by_warping,
         warping_distances,
     )
+    from ._candidates import Candidate, candidates_for, hard_candidates, pools_for
+    from ._drift import Drift, MetricChange, features_of, find_drift, metric_change, stretch_length
+    from ._importance import Importance, permutation_importance
     from ._intervals import metric_intervals
-    from ._race import ALONE, Candidate, Race, candidates_for, entry_of, pools_for
+    from ._race import ALONE, Race, entry_of
+    from ._threshold import COSTS, Rates, candidate_thresholds, choose_threshold, rates_at
     from ._verdict import (
         PairedDifference,
         compare,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
@@ -15,12 +16,15 @@ from ..data import Parts, Sequences, folds_of
 from ..model.start import StartFit
 from ..training import (
     Epoch,
+    EpochDone,
+    Event,
     Note,
     Objective,
     Settings,
     Trained,
     TrainingStopped,
     assemble,
+    class_counts,
     completed,
     fit_named,
     mean_and_std,
@@ -29,14 +33,18 @@ from ..training import (
     spec_for,
     together,
 )
-from ._race import FOLDS, Candidate, Race, RaceEntry, affordable, beats, best_of, decide, entry_of
+from ._candidates import FOLDS, Candidate, Plan, affordable, many_updates
+from ._race import Race, RaceEntry, beats, best_of, decide, entry_of
 
 SMALL = 500
 """With fewer series, candidates are cross-validated, and the winner is trained on all of them."""
 AUTO_START = "stacked"
 """Start of a model that is chosen automatically."""
-_PATIENCE = 8
 _ERRORS_OF_VARIANTS = 2.0
+_LITTLE = 0.5  # share of the loss of a constant prediction that a start has to explain, or networks get more time
+_NOTHING = 0.05
+# Shares of the loss of the start below which other candidates are not tried, and a candidate is not trained on.
+_CLEAR_WIN, _SOLVED = 0.25, 0.02
 _NOTHING_LEFT = 0.01  # mean loss of the start below which no network can add to it
 
 
@@ -68,6 +76,7 @@ def race(
     budget: str | float = "1m",
     start: str = "linear",
     pools: Sequence[str] = (),
+    hard: Sequence[Candidate] = (),
     missing: bool | None = None,
     on_event: Callable[[Any], None] | None = None,
 ) -> Race:
@@ -86,6 +95,9 @@ def race(
         budget: Approximate time for the race, such as "90s" or "2m".
         start: "linear" or "none", as for `fit`.
         pools: Other ways to pool the steps; tried with the best candidate if it beats the linear start.
+        hard: Candidates that are tried first where the start explains less than half of the loss of a constant
+            prediction; networks then get 800 optimizer steps each within twice the budget, or within four times the
+            budget if it explains next to nothing.
         missing: Whether values may be missing; by default if some are.
         on_event: Called with a Note for each candidate.
 
@@ -100,20 +112,27 @@ def race(
     free, settings = settings.free, completed(settings, parts)
     metric = settings.metric or selection_metric(objective)
     objective = objective.with_settings(metric, settings.class_weights, parts.train)
-    chosen, folds, epochs = affordable(candidates, parts, settings, seconds_of(budget), variants=len(pools))
-    judged = _judged(parts, settings, folds)
+    seconds, variants, began = seconds_of(budget), pools, time.perf_counter()
+    plan = affordable(candidates, parts, settings, seconds, variants=len(pools))
+    judged = _judged(parts, settings, plan.folds)
     whole = None if start == "none" else _start(parts, settings, start)
     starts = [None if whole is None else pair.start_of(whole) for pair in judged]
-    course = _Course(parts, objective, settings, judged, starts, epochs, free, missing, on_event)
+    course = _Course(parts, objective, settings, judged, starts, plan, free, missing, on_event)
     linear = None if whole is None else course.start_entry(whole)
-    if linear is not None and not linear.rows.nan_to_num().sum() > _NOTHING_LEFT * len(linear.rows):
-        return replace(
-            decide([], (linear, candidates[0]), linear, objective, settings, free, len(judged)), linear=whole
-        )
-    found = course.run_all(chosen, linear)
+    if linear is not None:
+        course.tell(f"{linear.name}: {objective.metric} {linear.value:.4g} in {time.perf_counter() - began:.0f} s")
+        if not linear.rows.nan_to_num().sum() > _NOTHING_LEFT * len(linear.rows):
+            made = decide([], (linear, candidates[0]), linear, objective, settings, free, len(judged))
+            return replace(made, linear=whole)
+        explained = 1 - float(linear.rows.nanmean()) / _constant_loss(judged, objective)
+        if explained < _LITTLE and not settings.refit:
+            seconds *= 2 if explained > _NOTHING else 4
+            plan, variants = many_updates([*hard, *candidates], parts, settings, seconds), ()
+            course = replace(course, plan=plan, until_clear=True)
+    found = course.run_all(plan.candidates, linear)
     best = best_of(found, objective)
     if linear is None or beats(best[0], linear, objective):
-        pooled = [replace(best[1], network={**best[1].network, "pool": pool}) for pool in pools]
+        pooled = [replace(best[1], network={**best[1].network, "pool": pool}) for pool in variants]
         for entry, own in course.run_all(pooled, linear):
             found.append((entry, own))
             if not entry.fault and beats(entry, best[0], objective, _ERRORS_OF_VARIANTS):
@@ -142,30 +161,48 @@ class _Course:
     settings: Settings
     judged: list[_Pair]
     starts: list[StartFit | None]
-    epochs: int
+    plan: Plan
     free: Collection[str]
     missing: bool | None
     on_event: Callable[[Any], None] | None
+    until_clear: bool = False
+
+    def tell(self, text: str) -> None:
+        """Passes a remark to the user."""
+        if self.on_event is not None:
+            self.on_event(Note(text))
 
     def run_all(self, candidates: Sequence[Candidate], linear: RaceEntry | None) -> list[tuple[RaceEntry, Candidate]]:
-        """Trains candidates one by one, and tells the result of each and the time left.
+        """Trains candidates one by one, and tells the time of each before it and its result after it.
 
         With few series, the race ends with a candidate that does not improve on the start in any epoch of the first
-        fold.
+        fold; with `until_clear`, with one that is far better than the start.
         """
-        found = []
-        for number, candidate in enumerate(candidates, start=1):
-            began = time.perf_counter()
-            found.append(self._run(candidate, linear))
-            if self.on_event is not None:
-                entry, seconds = found[-1][0], time.perf_counter() - began
-                result = entry.fault or f"{self.objective.metric} {entry.value:.4g}"
-                left = len(candidates) - number
-                rest = f", about {left * seconds:.0f} s left" if left else ""
-                self.on_event(Note(f"{candidate}: {result} in {seconds:.0f} s{rest}"))
-            if self.settings.refit and linear is not None and found[-1][0].folds < linear.folds:
+        found, used, foreseen = [], 0.0, 0.0
+        for number, candidate in enumerate(candidates):
+            left = [self._seconds(own) for own in candidates[number:]]
+            pace, began = used / foreseen if foreseen else 1.0, time.perf_counter()
+            self.tell(f"{candidate}: about {pace * left[0]:.0f} s, {pace * sum(left):.0f} s left in all")
+            entry = self._run(candidate, linear)[0]
+            found.append((entry, candidate))
+            seconds = time.perf_counter() - began
+            used, foreseen = used + seconds, foreseen + left[0]
+            self.tell(f"{candidate}: {entry.fault or f'{self.objective.metric} {entry.value:.4g}'} in {seconds:.0f} s")
+            if linear is None:
+                continue
+            if self.settings.refit and entry.folds < linear.folds:
+                break
+            if self.until_clear and not entry.fault and self._wins_clearly(entry, linear):
                 break
         return found
+
+    def _seconds(self, candidate: Candidate) -> float:
+        """Returns the time that a candidate may take; a variant takes as long as the longest."""
+        return self.plan.seconds.get(str(candidate), max(self.plan.seconds.values()))
+
+    def _wins_clearly(self, entry: RaceEntry, linear: RaceEntry) -> bool:
+        far = float(entry.rows.nanmean()) < _CLEAR_WIN * float(linear.rows.nanmean())
+        return far and beats(entry, linear, self.objective)
 
     def start_entry(self, whole: StartFit) -> RaceEntry:
         """Returns the result of the start alone, by its outputs for held-out series."""
@@ -189,14 +226,16 @@ class _Course:
         """
         own = replace(self.settings, **{k: v for k, v in candidate.training.items() if k in self.free})
         # On one device: further processes begin with the run of the winner.
-        own = replace(own, epochs=self.epochs, refit=None, early_stop=_PATIENCE, devices=1)
+        own = replace(own, epochs=self.plan.epochs, refit=None, early_stop=self.plan.patience, devices=1)
         more = {} if self.missing is None else {"missing": self.missing}
         spec = spec_for(self.parts, candidate.model, **candidate.network, **more)
         curves, rows = [], []
         try:
             for pair, start in zip(self.judged, self.starts, strict=True):
-                fitted = assemble(pair.parts, spec, own, start=start or "none", objective=self.objective).fit()
-                if fitted.stopped == "interrupted":
+                watch = _Watch(linear if self.until_clear else None)
+                assembly = assemble(pair.parts, spec, own, start=start or "none", objective=self.objective)
+                fitted = assembly.fit(on_event=watch)
+                if fitted.stopped == "interrupted" and not watch.solved:
                     raise KeyboardInterrupt
                 curves.append(fitted.history)
                 shown = None if start is None else start.held_out_valid
@@ -232,10 +271,39 @@ class _Course:
         return found
 
 
+class _Watch:
+    """Ends a training whose loss is a small share of that of the start."""
+
+    def __init__(self, start: RaceEntry | None):
+        self.enough = -math.inf if start is None else _SOLVED * start.metrics["loss"]
+        self.solved = False
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, EpochDone) and event.epoch.valid_loss < self.enough:
+            self.solved = True
+            raise KeyboardInterrupt
+
+
 def _improves(fitted: Trained) -> bool:
     """Returns whether any epoch has a lower loss than the start."""
     start = fitted.record.start
     return start is None or any(epoch.valid_loss < start.valid_loss for epoch in fitted.history)
+
+
+def _constant_loss(judged: Sequence[_Pair], objective: Objective) -> float:
+    """Returns the mean loss of a prediction that is the same for all held-out series: the class frequencies or the
+    mean of the training series.
+    """
+    rows = []
+    for pair in judged:
+        goal = _goal(pair.parts.train, objective)
+        if objective.kind == "class":
+            output = torch.tensor(class_counts(pair.parts.train.with_classes(objective.classes)) + 1e-6).log()
+        else:
+            output = goal.double().nanmean(0)
+        held_out = _goal(pair.parts.valid, objective)
+        rows.append(objective.row_losses(output.expand(len(held_out), -1), held_out).float())
+    return float(torch.cat(rows).nanmean())
 
 
 def _goal(s: Sequences, objective: Objective) -> Tensor:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..data import Parts, Sequences, is_irregular
 from ..model import ALONE
 from ..model.start import StartFit
 from ..training import Epoch, Objective, Settings, standard_error
+from ._candidates import Candidate
 
 _EARLY_STOP_WITHOUT_GAIN = 10
 
@@ -122,14 +122,17 @@ def decide(
     wins = linear is None or beats(best, linear, objective)
     made = replace(settings, metric=objective.metric)
     made = replace(made, **{name: value for name, value in winner.training.items() if name in free})
+    hopeless = linear is not None and not objective.better(best.value, linear.value)
     if settings.refit:
         made = replace(made, epochs=best.epochs if wins else 0, early_stop=0)
+    elif hopeless and settings.epochs == Settings.epochs:  # no epoch of any network was better than the start
+        made = replace(made, epochs=0)
     elif not wins and "early_stop" in free:
         made = replace(made, early_stop=_EARLY_STOP_WITHOUT_GAIN)
     on = f"{folds}-fold cross-validation" if folds > 1 else "validation"
     alone = [] if linear is None else [linear]
     entries = sorted([*alone, *(entry for entry, _ in found)], key=lambda entry: _rank(entry, objective))
-    reason = _reason(best, linear, wins, entries, objective, on, bool(settings.refit))
+    reason = _reason(best, linear, wins, entries, objective, on, alone_is_left=bool(settings.refit) or not made.epochs)
     return Race(winner, made, tuple(entries), objective.metric, on, reason)
 
 
@@ -170,7 +173,8 @@ def _reason(
     entries: list[RaceEntry],
     objective: Objective,
     on: str,
-    refit: bool,
+    *,
+    alone_is_left: bool,
 ) -> str:
     """Returns the choice in a sentence, with the numbers that decided."""
     metric = objective.metric
@@ -179,7 +183,7 @@ def _reason(
     if linear is not None and best is linear:
         return f"the {linear.name} ({metric} {linear.value:.4g} by {on}: nothing is left for a network to learn)."
     if linear is not None and not wins:
-        what = f"the {linear.name}" if refit else f"{best.name} with a {linear.name.removesuffix(' alone')}"
+        what = f"the {linear.name}" if alone_is_left else f"{best.name} with a {linear.name.removesuffix(' alone')}"
         gain, error = paired_gain(best, linear)
         lacks = ""
         if best.folds < linear.folds:
@@ -191,111 +195,3 @@ def _reason(
         return f"{what} ({metric} {linear.value:.4g} by {on}; with {best.name}: {best.value:.4g}{lacks}{next_best})."
     alone = "" if linear is None else f"; the {linear.name}: {linear.value:.4g}"
     return f"{best.name} ({metric} {best.value:.4g} by {on}{next_best}{alone})."
-
-
-FOLDS = 3
-_FEWEST_EPOCHS = 3
-_MOST_EPOCHS = 20
-_ENOUGH_UPDATES = 1_000
-# Microseconds: of an optimizer step, of a time step of a batch (more if values are missing), of a step of one series
-# with 64 units.
-_PER_UPDATE = 4_000.0
-_PER_MISSING_STEP = 300.0
-_COSTS = {
-    "mmrnn": (5.0, 4.0),
-    "lstm": (5.0, 2.0),
-    "lstm-dt": (5.0, 2.0),
-    "unicornn": (1.0, 0.3),
-    "gru-d": (600.0, 13.0),
-}
-_UNKNOWN_COSTS = (300.0, 10.0)
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A model with settings.
-
-    Attributes:
-        model: Name of the model.
-        network: Its size and settings, as for `ModelSpec.for_data`.
-        training: Training settings that belong to it.
-
-    Example:
-        >>> print(Candidate("gru", {"hidden_size": 16, "dropout": 0.2}, {"average": "ema"}))
-        gru H=16 dropout=0.2 average=ema
-    """
-
-    model: str
-    network: dict[str, Any] = field(default_factory=dict)
-    training: dict[str, Any] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        own = {"H": self.network.get("hidden_size", 64), **self.network, **self.training}
-        hidden = {"hidden_size", "average_decay"}
-        return " ".join([self.model, *(f"{name}={value}" for name, value in own.items() if name not in hidden)])
-
-
-def candidates_for(train: Sequences, network: Mapping[str, Any], *, small: bool) -> list[Candidate]:
-    """Returns the models and settings that suit the series, at most four.
-
-    Args:
-        train: Training series.
-        network: Sizes and settings given by the user, which all candidates have.
-        small: Whether there are few series.
-    """
-    gated = "lstm-dt" if is_irregular(train) else "lstm"
-    if train.has_missing:
-        gated = "gru-d"
-    averaged = {"average": "ema", "average_decay": 0.98}
-    made = [
-        Candidate("mmrnn", {"hidden_size": 64}),
-        Candidate(gated, {"hidden_size": 32 if small else 64, "dropout": 0.2}, {"weight_decay": 0.001, **averaged}),
-        Candidate("mmrnn", {"hidden_size": 16, "dropout": 0.2}, {"weight_decay": 0.001, **averaged}),
-    ]
-    made = made[1:] + made[:1] if small else made  # the one that learns from few series first
-    unique = {str(own): own for own in (replace(one, network=one.network | dict(network)) for one in made)}
-    return list(unique.values())
-
-
-def pools_for(network: Mapping[str, Any]) -> tuple[str, ...]:
-    """Returns how else the head of the best candidate may pool the steps, unless the user chose."""
-    return () if "pool" in network else ("mean", "max")
-
-
-def affordable(
-    candidates: Sequence[Candidate],
-    parts: Parts,
-    settings: Settings,
-    seconds: float,
-    *,
-    variants: int = 0,
-) -> tuple[list[Candidate], int, int]:
-    """Returns the candidates, folds and epochs that fit into the budget: first fewer epochs, then fewer of the rest.
-
-    Args:
-        candidates: Models to train.
-        parts: The series.
-        settings: Training settings.
-        seconds: The budget.
-        variants: Number of times that one of the candidates is trained with other settings.
-    """
-    series = len(parts.train) + (len(parts.valid) if settings.refit else 0)
-    updates, length = -(-series // settings.batch), float(parts.train.lengths.mean())
-    costs = {}
-    for candidate in candidates:
-        per_step, per_series = _COSTS.get(candidate.model, _UNKNOWN_COSTS)
-        per_step += _PER_MISSING_STEP if parts.train.has_missing and candidate.model != "gru-d" else 0.0
-        per_series *= settings.batch * max(0.25, candidate.network.get("hidden_size", 64) / 64)
-        costs[str(candidate)] = 1e-6 * updates * (_PER_UPDATE + length * (per_step + per_series))
-    kept, folds = list(candidates), FOLDS if settings.refit else 1
-    while True:
-        own = [costs[str(one)] for one in kept]
-        epochs = int(seconds / (folds * (sum(own) + variants * max(own))))
-        if epochs >= _FEWEST_EPOCHS or (len(kept) == 1 and folds == 1):
-            enough = max(_MOST_EPOCHS, -(-_ENOUGH_UPDATES // updates))  # few series are trained on more often
-            asked = enough if settings.epochs == Settings.epochs else settings.epochs
-            return kept, folds, max(1, min(asked, enough, epochs))
-        if len(kept) > 1:
-            kept.remove(max(kept, key=lambda one: costs[str(one)]))
-        else:
-            folds = max(1, folds // 2)

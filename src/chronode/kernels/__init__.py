@@ -15,6 +15,7 @@ from ._library import available_isas, cpu_description, library, march, prebuilt_
 from ._modes import TRANSFORMED, autocasts, has_values, may_look, need_values, transformed, weight_of, why_not
 from ._operator import operator
 from ._product import addmm, product
+from ._twice import twice_differentiable
 
 __all__ = [
     "Bound",
@@ -38,6 +39,7 @@ __all__ = [
     "prebuilt_folder",
     "product",
     "status",
+    "twice_differentiable",
     "weight_of",
     "why_not",
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import torch
 from torch import Tensor, nn
 from torch._C import _functorch
@@ -32,8 +34,8 @@ def under_vmap() -> bool:
 
 def weight_of(module: nn.Module) -> Tensor | None:
     """Returns a weight of a module, whose dtype and device are those of its results; None if it has no weights."""
-    weights = (tensor for tensor in (*module.parameters(), *module.buffers()) if tensor.dtype.is_floating_point)
-    return next(weights, None)
+    tensors = chain(module.parameters(), module.buffers())  # lazily: the first one is usually a weight
+    return next((tensor for tensor in tensors if tensor.dtype.is_floating_point), None)
 
 
 def has_values(x: Tensor) -> bool:

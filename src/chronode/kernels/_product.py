@@ -70,7 +70,7 @@ def _setup(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor | None], output: Tenso
 
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    with_da, _, with_dbias = ctx.needs_input_grad
+    with_da, _, with_dbias = ctx.needs_input_grad[:3]
     da, db, dbias = product_backward(*ctx.saved_tensors, grad, with_da, with_dbias)
     return da if with_da else None, db, dbias if with_dbias else None
 

@@ -112,16 +112,19 @@ def _strided(name: str, dtype: torch.dtype, tensor: Tensor | None) -> _Array:
     """Returns the memory from a tensor's first element to its last."""
     if tensor is None or tensor.numel() == 0:
         return _Array(None, 0)
-    if tensor.device.type != "cpu" or tensor.dtype not in (dtype, torch.int64):
+    if not tensor.is_cpu or tensor.dtype not in (dtype, torch.int64):
         raise ValueError(f"{name}: a kernel takes CPU tensors of {dtype}; got {tensor.dtype} on {tensor.device}.")
+    if tensor.is_contiguous():
+        return _Array(tensor.data_ptr(), tensor.nbytes)
     last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
     return _Array(tensor.data_ptr(), (last + 1) * tensor.element_size())
 
 
 def prefer_huge_pages(tensor: Tensor) -> None:
     """Hints that a large array, fresh from the system, is about to be written: fewer page faults, same contents."""
-    lib = library()
-    if lib is not None and tensor.nbytes >= LARGE and tensor.device.type == "cpu":
+    if tensor.nbytes < LARGE or not tensor.is_cpu:
+        return
+    if (lib := library()) is not None:
         lib.chronode_prefer_huge_pages(ctypes.c_void_p(tensor.data_ptr()), ctypes.c_int64(tensor.nbytes))
 
 

@@ -17,6 +17,7 @@ CAPABILITIES = {
     "predict": "predictions of whole series",
     "evaluate": "metrics of series with known targets",
     "intervals": "prediction intervals",
+    "explain": "contributions of channels, static values and spans of time",
     "backtest": "forecasts from several origins in the past",
     "step": "one step at a time from a state; training in pieces",
     "stream": "live data of many series",
@@ -94,6 +95,9 @@ def _reasons(capability: str, model: SequenceModel, reading: Reading | None) -> 
         kind = f"{named('forecast')} without {named('per_step')}"
         reason = f"the model has no prediction intervals, which belong to forecasts from windows ({kind})"
         yield "intervals", reason, "train such a forecast, with a validation part"
+    if capability == "explain" and model.embedding is not None and model.modulation is not None:
+        reason = "predictions from symbols (text) with static values cannot be explained yet"
+        yield "static", reason, f"train without {named('static', ...)}"
     if capability == "backtest" and (reading is None or model.relative is None):
         cure = f"train with {named('forecast', ...)} and without {named('per_step')}"
         yield "forecast", "only forecasts from windows of a file have a backtest", cure

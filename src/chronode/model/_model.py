@@ -58,8 +58,9 @@ class SequenceModel(nn.Module):
         relative: Module that brings windows to their own level and scale, and forecasts back.
         static: Number of static values s: the head sees `[y (1 + W s), s]` instead of the output y of the layer, so
             that they shift predictions and change what y means. Unknown ones (NaN) count as 0.
-        pool: "mean" or "max": the head sees the mean or the maximum of the outputs over all valid steps of a series,
-            which needs a layer with `outputs="all"`; "last": it sees what the layer returns.
+        pool: "mean", "sum" or "max": the head sees the mean, the sum divided by √n or the maximum of the outputs over
+            all n valid steps of a series, which needs a layer with `outputs="all"`; "last": it sees what the layer
+            returns.
 
     Attributes:
         spec: The spec passed to `build`; None for a model assembled by hand.
@@ -352,6 +353,7 @@ class SequenceModel(nn.Module):
             # The initial weights are replaced below.
             with torch.random.fork_rng(devices=[]), Budget(most):
                 model = cls.build(spec).with_settings_of(weights)
+            _check_shapes(model, weights)
             model.load_state_dict(weights)
         except Exception as error:  # settings that a cell may reject with any error
             raise ValueError(f"{origin}: {_one_line(error)}") from error
@@ -359,20 +361,23 @@ class SequenceModel(nn.Module):
 
 
 def pooled(y: Tensor, lengths: Tensor | None, pool: str) -> Tensor:
-    """Returns the mean or the maximum of `y (B, T, H)` over the valid steps.
+    """Returns the mean, the sum divided by √n or the maximum of `y (B, T, H)` over the n valid steps.
 
     Example:
-        >>> y = torch.tensor([[[1.0], [3.0], [0.0]], [[-2.0], [-1.0], [-3.0]]])
-        >>> pooled(y, torch.tensor([2, 3]), "mean").tolist(), pooled(y, torch.tensor([2, 3]), "max").tolist()
-        ([[2.0], [-2.0]], [[3.0], [-1.0]])
+        >>> y = torch.tensor([[[1.0], [3.0], [0.0], [8.0]], [[-2.0], [-1.0], [-3.0], [0.0]]])
+        >>> [pooled(y, torch.tensor([2, 4]), pool).flatten().tolist() for pool in ("mean", "max")]
+        [[2.0, -1.5], [3.0, 0.0]]
+        >>> pooled(y, None, "sum").flatten().tolist()
+        [6.0, -3.0]
     """
-    if lengths is None:
-        return y.mean(1) if pool == "mean" else y.amax(1)
-    lengths = torch.as_tensor(lengths, device=y.device)[:, None]
-    outside = (torch.arange(y.shape[1], device=y.device) >= lengths)[..., None]
-    if pool == "mean":
-        return y.masked_fill(outside, 0.0).sum(1) / lengths.to(y)
-    return y.masked_fill(outside, -torch.inf).amax(1)
+    count = torch.full((len(y), 1), y.shape[1], device=y.device)
+    if lengths is not None:
+        count = torch.as_tensor(lengths, device=y.device)[:, None]
+        outside = (torch.arange(y.shape[1], device=y.device) >= count)[..., None]
+        y = y.masked_fill(outside, -torch.inf if pool == "max" else 0.0)
+    if pool == "max":
+        return y.amax(1)
+    return y.sum(1) / (count.to(y) if pool == "mean" else count.to(y).sqrt())
 
 
 class WordEmbedding(nn.Embedding):
@@ -397,6 +402,21 @@ class WordEmbedding(nn.Embedding):
             return vectors
         kept = nn.functional.dropout(self.weight.new_ones(self.num_embeddings, 1), self.dropout)
         return vectors * nn.functional.embedding(input, kept)
+
+
+def _check_shapes(model: nn.Module, weights: dict[str, Tensor]) -> None:
+    """Raises an error that names one tensor that does not fit; torch's lists them all."""
+    wanted, given = (
+        {name: tuple(tensor.shape) for name, tensor in tensors.items() if not name.endswith("_extra_state")}
+        for tensors in (model.state_dict(), weights)
+    )
+    wrong = [name for name in wanted | given if wanted.get(name) != given.get(name)]
+    if wrong:
+        first = wrong[0]
+        raise ValueError(
+            f"{len(wrong):,} of {len(wanted | given):,} weight tensors do not fit the spec, such as {first}: "
+            f"{given.get(first, 'missing')} in the file, {wanted.get(first, 'none')} in the model."
+        )
 
 
 def _one_line(error: Exception) -> str:

@@ -17,7 +17,7 @@ from ..storage import LAYERS, parse
 if TYPE_CHECKING:
     from ..data import Sequences
 
-POOLS = ("last", "mean", "max")
+POOLS = ("last", "mean", "sum", "max")
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,8 @@ class ModelSpec:
         known: With `relative`, the indices of the channels whose values are known over the horizon; the last static
             values of a window are these values.
         static: Number of static values of a series, which modulate the output of the layer and enter the head.
-        pool: Input of the head for a whole series: the output after the "last" step, or the "mean" or "max" over all
-            valid steps. Pooled models need whole series: they are not for live data and export.
+        pool: Input of the head for a whole series: the output after the "last" step, or the "mean", "sum" (divided
+            by √n) or "max" over all n valid steps.
         baseline: Naive forecast that takes the place of the linear start because it is better, such as "last value";
             empty otherwise.
         ensemble: Number of networks with different initial weights, whose outputs are averaged; each learns on its own.

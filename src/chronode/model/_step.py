@@ -81,16 +81,17 @@ class Units(nn.Module):
 
 
 class Pooling(Cell):
-    """Mean or maximum of all steps so far.
+    """Mean, sum or maximum of all steps so far.
 
         mean:  s' = s + x,         n' = n + 1,   y = s'/n'
+        sum:   s' = s + x,         n' = n + 1,   y = s'/√n'
         max:   s' = max(s, x),     n' = n + 1,   y = s'
 
     State: (s, n).
 
     Args:
         size: Number of features.
-        pool: "mean" or "max".
+        pool: "mean", "sum" or "max".
     """
 
     def __init__(self, size: int, pool: str):
@@ -109,7 +110,7 @@ class Pooling(Cell):
             s = torch.where(n > 0, torch.maximum(s, x), x)
             return s, (s, count)
         s = s + x
-        return s / count, (s, count)
+        return s / (count if self.pool == "mean" else count.sqrt()), (s, count)
 
 
 class NetworkStep(nn.Module):

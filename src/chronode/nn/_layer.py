@@ -291,21 +291,29 @@ class Layer(nn.Module):
         states = states[len(self.encoders) :]
         alone = self.bidirectional or self.block
         kernel = None if alone else kernels.find_stack(list(self.cells), below[0])
-        if kernel is not None and kernel.stack is not None:
-            remake_weights(self.cells)
-            reads = [cast(Cell, cell).kernel_reads() for cell in self.cells]
-            cell_plan = plan._replace(last=self.outputs == "last")
-            y, states = kernel.stack(reads, below[0], states, batch.dt, masks, self.residual, cell_plan)
-            return y, after + states
 
-        def advance(index: int, x: Tensor) -> Tensor:
-            last = self.outputs == "last" and index >= len(self.cells) - directions
-            cell_plan = plan._replace(reverse=index % directions == 1, last=last)
-            y, state = driver.run(cast(Cell, self.cells[index]), x, states[index], batch.dt, cell_plan)
-            after.append(state)
-            return y
+        def cell_by_cell() -> tuple[Tensor, list[State]]:
+            ends: list[State] = []
 
-        return self.through(below, advance, masks, plan), after
+            def advance(index: int, x: Tensor) -> Tensor:
+                last = self.outputs == "last" and index >= len(self.cells) - directions
+                cell_plan = plan._replace(reverse=index % directions == 1, last=last)
+                y, end = driver.run(cast(Cell, self.cells[index]), x, states[index], batch.dt, cell_plan)
+                ends.append(end)
+                return y
+
+            return self.through(below, advance, masks, plan), ends
+
+        if kernel is None or kernel.stack is None:
+            y, ends = cell_by_cell()
+            return y, after + ends
+        remake_weights(self.cells)
+        reads = [cast(Cell, cell).kernel_reads() for cell in self.cells]
+        cell_plan = plan._replace(last=self.outputs == "last")
+        y, ends = kernel.stack(reads, below[0], states, batch.dt, masks, self.residual, cell_plan)
+        given = [below[0], batch.dt, *(part for state in states for part in state)]
+        y, ends = driver.with_second_derivatives(list(self.cells), y, ends, given, cell_by_cell)
+        return y, after + ends
 
     def through(
         self,

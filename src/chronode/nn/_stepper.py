@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
@@ -17,6 +18,8 @@ from ._inputs import LayerInput, check_inputs, shape
 
 if TYPE_CHECKING:
     from ._layer import Layer
+
+_LOOK_STEPS = 500  # steps after which it is decided again whether cells run compiled
 
 
 def enter_step(
@@ -173,6 +176,9 @@ class Stepper:
                 observed = mask > 0
         y = self._run(x, observed).clone()
         self._turn = 1 - self._turn
+        self._until_look -= 1
+        if not self._until_look:
+            self._look()
         return y[0] if self._unbatched else y
 
     def _plain(self, x: Tensor, dt: Tensor | float, observed: Tensor | None) -> bool:
@@ -231,6 +237,15 @@ class Stepper:
         self._whole_stack = whole_stack
         self._tensors = [*layer.parameters(), *layer.buffers()]
         self._version = self._versions()
+        self._until_look = _LOOK_STEPS
+
+    def _look(self) -> None:
+        """Runs cells compiled from here on, once their steps have cost enough."""
+        self._until_look = _LOOK_STEPS
+        loops = [unit for unit in self._units if isinstance(unit, _LoopUnit)]
+        paying = [unit for unit in loops if compiler.pays(unit.cell, self._like[0], unit.spent())]
+        if paying:
+            self.refresh()
 
     def _run(self, x: Tensor, observed: Tensor | None) -> Tensor:
         turn = self._turn
@@ -296,14 +311,22 @@ class _LoopUnit:
     """Cell whose step is called directly."""
 
     def __init__(self, cell: Cell, arrays: tuple[State, State], dt: Tensor):
+        self.cell, self._seconds = cell, 0.0
         self._project, self._arrays, self._dt = cell.project, arrays, dt
         self._step = cell.prepare() if why_hooked(cell) is None else cell
         self.load(0)
 
     def step(self, x: Tensor, turn: int) -> Tensor:
+        start = time.perf_counter()
         # Copies, because a cell may keep its arguments in its state and the caller may reuse x.
         y, self._state = self._step(self._project(x.clone()), self._state, self._dt.clone())
+        self._seconds += time.perf_counter() - start
         return y
+
+    def spent(self) -> float:
+        """Returns the seconds that the steps since the last call have taken."""
+        seconds, self._seconds = self._seconds, 0.0
+        return seconds
 
     def fill(self, x: Tensor, observed: Tensor, turn: int) -> Tensor:
         values = torch.where(observed, x, 0.0)

@@ -7,10 +7,11 @@ them, set padded inputs to 0 and padded `dt` to 0.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from .. import compiler, kernels
@@ -45,14 +46,59 @@ def run(cell: Cell, x: Tensor, state: State, dt: Tensor, plan: Plan) -> tuple[Te
         y, state = run(cell, flip(x, plan.lengths), state, reversed_gaps(dt, plan.lengths), forward_plan)
         return (y if plan.last else flip(y, plan.lengths)), state
     remake_weights([cell])
-    kernel = kernels.find(cell, x)
+    kernel, compiled = kernels.find(cell, x), None
     if kernel is None or not kernel.native:
         compiled = compiler.find(cell, x, equal_gaps=compiler.equal(dt, plan.lengths), last=plan.last)
-        if compiled is not None:
-            return compiled.run(cell, x, state, dt, plan)
-        with compiler.timed(cell, x, fused=kernel is not None):
-            return _by_torch(cell, kernel, x, state, dt, plan)
-    return _by_torch(cell, kernel, x, state, dt, plan)
+        if compiled is None:
+            with compiler.timed(cell, x, fused=kernel is not None):
+                return _by_torch(cell, kernel, x, state, dt, plan)
+    y, end = _by_torch(cell, kernel, x, state, dt, plan) if compiled is None else compiled.run(cell, x, state, dt, plan)
+    if compiled is not None and compiled.step.draws:  # other numbers would be drawn the second time
+        return y, end
+
+    def again() -> tuple[Tensor, list[State]]:
+        y, end = _by_torch(cell, None, x, state, dt, plan)
+        return y, [end]
+
+    y, (end,) = with_second_derivatives([cell], y, [end], [x, dt, *state], again)
+    return y, end
+
+
+def with_second_derivatives(
+    cells: Sequence[nn.Module],
+    y: Tensor,
+    ends: list[State],
+    given: Sequence[Tensor],
+    again: Callable[[], tuple[Tensor, list[State]]],
+) -> tuple[Tensor, list[State]]:
+    """Returns the outputs of a kernel, whose backward pass can be differentiated: it then runs on torch's path.
+
+    Args:
+        cells: The cells that it ran.
+        y: Its outputs.
+        ends: States of the cells after the sequence.
+        given: Input, gaps and states before it.
+        again: Computes `y` and `ends` by operations of torch.
+    """
+    names, weights = [type(cell).__name__ for cell in cells], [one for cell in cells for one in cell.parameters()]
+
+    def repeated() -> list[Tensor]:
+        now = [one for cell in cells for one in cell.parameters()]
+        if len(now) != len(weights) or any(one is not other for one, other in zip(now, weights, strict=True)):
+            raise RuntimeError(
+                f"{names[0]} has other weights now than in the forward pass, so its second derivatives cannot be "
+                "computed: use `with chronode.backend('torch'):` around the forward call."
+            )
+        remake_weights(cells)
+        y, ends = again()
+        return [y, *(part for end in ends for part in end)]
+
+    outputs = iter(
+        kernels.twice_differentiable(
+            [y, *(part for end in ends for part in end)], [*given, *weights], repeated, names[0]
+        )
+    )
+    return next(outputs), [tuple(next(outputs) for _ in end) for end in ends]
 
 
 def _by_torch(

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data import UNKNOWN, Sequences
-from ..judge import Attribution, integrated_gradients
 from ..model import SequenceModel
-from ..training import Objective, Predictions
+from ..training import Attribution, Objective, Predictions, integrated_gradients
 from ._data_pictures import binned, series_picture
 from .pages import Html, bar_chart, figure, heading, heat_map, number, paragraph
 

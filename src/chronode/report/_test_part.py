@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data import UNKNOWN, Sequences
-from ..judge import headline, metric_intervals
+from ..data import Sequences
+from ..judge import headline, metric_intervals, permutation_importance
 from ..model import SequenceModel
 from ..runs import Config, Prepared, Summary
-from ..training import USUAL_INTERVALS, Objective, Predictions, intervals_of, labeled
+from ..training import USUAL_INTERVALS, Objective, Predictions, Trained, intervals_of, known_rows, labeled
 from ._best_and_worst import best_and_worst
 from ._model_pictures import (
     MOST_CLASSES,
@@ -24,9 +24,13 @@ from ._model_pictures import (
     residual_pictures,
     steps_picture,
 )
+from ._threshold_pictures import threshold_pictures
+from .explain_page import importance_picture
 from .pages import figure, grid, number, paragraph, table
 
 _MOST_TARGETS = 3
+# Steps that the importance of columns may predict in all, which keeps a report fast.
+_MOST_STEPS = 200_000
 
 
 def own_units(s: Sequences, scaler: Any) -> Sequences:
@@ -92,7 +96,7 @@ class TestPart:
         self.scaler = prepared.parts.scaler
         self.shown = own_units(self.scaled, self.scaler)
         self.cases_shown = _with_own_target(self.shown, None if self.shown is not self.scaled else self.scaler)
-        self.predicted, self.true, self.groups = _rows(_with_own_target(self.scaled, self.scaler), predictions)
+        self.predicted, self.true, self.groups = known_rows(self.scaled, predictions)
 
     def intervals(self) -> dict[str, tuple[float, float]]:
         """Returns the intervals of the metrics, in the units of the metrics."""
@@ -102,12 +106,21 @@ class TestPart:
         positive = self.objective.positive_number
         return metric_intervals(self.objective.metrics, predicted, true, self.groups, positive=positive)
 
+    def importance(self) -> list[str]:
+        """Returns the permutation importance of the columns; nothing for one column or too few series."""
+        if len(self.scaled) < 2 or self.scaled.num_channels + self.scaled.num_static < 2 or self.scaled.finish:
+            return []
+        trained = Trained(self.model, self.objective, self.prepared.reading)
+        found = permutation_importance(trained, self.scaled, repeats=3, most_steps=_MOST_STEPS)
+        return [grid(importance_picture(found, labeled(found.metric, self.objective.positive)))]
+
     def pictures(self, config: Config) -> list[str]:
         """Returns plots of confusion and calibration, or of residuals, or of forecasts."""
         if not len(self.predicted):
             return []
         if self.objective.classes is not None:
-            return [grid(*self._class_pictures(self.objective.classes))]
+            pictures, rows = self._thresholds()
+            return [grid(*self._class_pictures(self.objective.classes), *pictures), *rows]
         if config.data.horizon:
             return [grid(*self._forecasts(config.data.horizon, config.data.intervals or USUAL_INTERVALS[:1]))]
         few = slice(_MOST_TARGETS)
@@ -115,9 +128,21 @@ class TestPart:
         note = [paragraph(f"{more} more targets are not shown.", "small")] if more > 0 else []
         return [grid(*residual_pictures(self.predicted[:, few], self.true[:, few], self.predictions.names[few])), *note]
 
+    def _thresholds(self) -> tuple[list[str], list[str]]:
+        """Returns plots over all thresholds between two classes, and a table of some."""
+        goal = self.objective
+        if goal.positive is None:
+            return [], []
+        one = goal.positive_number
+        pictures, rows = threshold_pictures(self.predicted[:, one], self.true == one, goal.positive, goal.threshold)
+        if goal.threshold is None:
+            return pictures, [rows]
+        text = f"Predictions use the threshold {number(goal.threshold)}; it was chosen after training, so the metrics "
+        return pictures, [rows, paragraph(f"{text}in the table above are those of the more likely class.", "small")]
+
     def _class_pictures(self, classes: tuple[str, ...]) -> Iterator[str]:
         if len(classes) <= MOST_CLASSES:
-            yield confusion_picture(self.predicted.argmax(1), self.true, classes)
+            yield confusion_picture(self.objective.predicted(self.predicted), self.true, classes)
         if len(self.predicted) >= 10:
             yield calibration_picture(self.predicted, self.true, classes)
 
@@ -176,22 +201,6 @@ def _with_own_target(s: Sequences, scaler: Any) -> Sequences:
     if s.target is None or s.target.classes is not None or scaler is None:
         return s
     return replace(s, target=replace(s.target, values=np.asarray(s.target.given), source=None))
-
-
-def _rows(s: Sequences, predictions: Predictions) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Returns (predicted, true, group) of every series or step whose target is known."""
-    target = s.target
-    assert target is not None
-    if target.per_step:
-        true, predicted, groups = (
-            target.values[s.steps],
-            np.concatenate(predictions.values),
-            np.repeat(s.groups, s.lengths),
-        )
-    else:
-        true, predicted, groups = target.values, np.stack(predictions.values), s.groups
-    has_target = true != UNKNOWN if target.classes is not None else ~np.isnan(true).all(-1)
-    return predicted[has_target], true[has_target], groups[has_target]
 
 
 def _last_of_groups(s: Sequences, count: int) -> list[int]:

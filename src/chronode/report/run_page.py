@@ -43,7 +43,7 @@ def report_of(folder: str | Path) -> Path:
     if not (run.path / "model.safetensors").is_file():
         return write_report(run, None, None, None, None)
     trained = load(folder)
-    prepared = prepared_of(trained)
+    prepared = prepared_of(trained).sampled
     tested = run.status == "finished" and len(prepared.parts.test) > 0
     predictions = trained.predict(prepared.parts.test) if tested else None
     return write_report(run, prepared, trained.model, trained.objective, predictions)
@@ -69,7 +69,7 @@ def write_report(
         test = TestPart(prepared, model, objective, predictions)
         intervals = test.intervals()
         tables = [scores_table(summary, name, intervals), *targets_table(summary, name)]
-        sections["Test"] = [*tables, *test.pictures(config)]
+        sections["Test"] = [*tables, *test.pictures(config), *test.importance()]
         sections["Best and worst series"] = test.cases()
     sections["Settings"] = _settings_section(run, config)
     sections["How to repeat"] = _repeat_section(run, config, prepared)

@@ -6,19 +6,33 @@ from ..system import lazy
 
 if TYPE_CHECKING:
     from ..training import Trained
+    from ._check import CheckResult, check_data
     from ._checkpoints import Store
-    from ._choose import assemble_run, choose, with_named_model
+    from ._choose import assemble_run, choose, fine_tuning, with_named_model
     from ._config import SECTIONS, Config, DataConfig, ModelConfig, exponent
+    from ._early import EarlyScores, early_scores
     from ._environment import environment
     from ._folder import REPORT, Run, folder_files, next_folder, run_folders, write_folder
+    from ._folds import CrossValidation, cross_validate
     from ._lock import FolderLock
     from ._loggers import check_loggers
     from ._prepare import Prepared, prepare, prepared_for, source_of
     from ._ranks import followed
+    from ._read_options import asked_of, reading_fields
     from ._results import STRONG_BASELINE
-    from ._series import read_source
+    from ._score import score
+    from ._series import as_packed, read_source
     from ._summary import RaceSummary, Summary
-    from ._tables import as_csv, as_rows, columns_of, prediction_columns, without_formulas, write_table
+    from ._tables import (
+        as_csv,
+        as_rows,
+        columns_of,
+        explanation_columns,
+        prediction_columns,
+        without_formulas,
+        write_table,
+    )
+    from ._threshold import TwoClassRows, check_two_classes, set_threshold, two_class_rows, validation_rows
     from ._train import Draw, Outcome, config_of, fit_in, follow_run, resume_run, train_run
     from ._trained import baselines_of, load, pack, prepared_of, read_card, save, series_of
 

@@ -26,7 +26,7 @@ def prepare_again(config: Config, run: Path) -> Prepared:
         ValueError: The parts cannot be found.
     """
     stored = DataFacts.load(run)
-    prepared = prepare(config)
+    prepared = prepare(config, like=stored.reading if config.model.origin else None)
     if not _same_parts(prepared, stored):
         raise ValueError(
             f"{run} was trained by another version of chronode, which divided the data in another way: its test part "

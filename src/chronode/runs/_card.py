@@ -167,6 +167,6 @@ def _use() -> Iterator[str]:
         "import chronode",
     )
     yield from ("", 'model = chronode.load("model.chronode")')
-    yield from ('print(model.predict(model.series("new.csv", labeled=False)).values)', "```", "")
+    yield from ('print(model.predict("new.csv").values)', "```", "")
     yield from ("On the command line, after `pip install 'chronode[train]'`:", "", "```sh")
     yield from ("chronode predict model.chronode new.csv", "```")

@@ -197,6 +197,9 @@ class ModelConfig:
             gradient boosting) or "none"; linear by default for forecasts and with model auto.
         budget: Approximate time of the race of models, such as "90s" or "2m".
         ensemble: Number of networks whose outputs are averaged; a race compares single ones.
+        purpose: Use that the model must be fit for: "stream" (live data), "export" (C, ONNX, torch.export) or "any". It
+            changes the automatic choice: a start that is updated step by step, and no static columns.
+        origin: Run whose model is trained further: its weights, scaling and classes are kept.
 
     Example:
         >>> ModelConfig("ltc", hidden_size=32).hidden_size
@@ -211,6 +214,8 @@ class ModelConfig:
     start: str | None = option(None, "Model", "linear", choices=STARTS)
     budget: str = option("1m", "Model", "2m")
     ensemble: int = option(1, "Model", 4, at_least=1)
+    purpose: str = option("any", "Model", "stream", "--for", choices=("any", "stream", "export"))
+    origin: str = option("", "Model", "runs/vitals-1", "--from")
 
     def __post_init__(self) -> None:
         check_declared(self)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from ..data import (
     calendar_periods,
     counted,
     files_of,
+    is_store,
     is_there,
     note_on_gaps,
     ranges_of,
@@ -30,9 +31,10 @@ from ..data import (
 from ..judge import SMALL, MeasuredBaselines, can_race, selection_metric
 from ..settings import SettingError, named, near
 from ..storage import parse, read_json
-from ..training import AUTO, Objective, default_window, find_task, forecast_scaler, tasks, together
+from ..training import AUTO, Objective, Trained, default_window, find_task, forecast_scaler, tasks, together
 from ._config import Config, DataConfig
 from ._series import (
+    as_packed,
     by_time,
     channels_of,
     check_second_file,
@@ -70,6 +72,18 @@ class Prepared:
     notes: tuple[str, ...]
     refit: bool = False
     measured: dict[Any, MeasuredBaselines] = field(default_factory=dict, compare=False, repr=False)
+
+    @cached_property
+    def sampled(self) -> Prepared:
+        """The series themselves if they are in memory; otherwise samples of the parts of a store, for what looks at
+        all series at once: the race, the linear start, the baselines and the report.
+        """
+        parts = self.parts
+        if not any(part.is_stored for part in (parts.train, parts.valid, parts.test)):
+            return self
+        train, test = parts.train.sample, parts.test.sample
+        valid = train if parts.valid is parts.train else parts.valid.sample
+        return replace(self, parts=replace(parts, train=train, valid=valid, test=test))
 
     def as_dict(self) -> dict[str, Any]:
         """Returns plain data for JSON, by which later files are read and checked."""
@@ -118,7 +132,7 @@ def prepare(config: Config, series: Sequences | None = None, like: Reading | Non
     Args:
         config: The config; its file is read, or its task is loaded.
         series: Series in place of a file, with their target.
-        like: Reading of a model that is trained further with `series`; its windows and its scaling are used.
+        like: Reading of a model that is trained further; its windows and its scaling are used.
 
     Example:
         >>> asked = Config.from_dict({"data": {"source": "bitstream", "options": {"train": 20, "valid": 5, "test": 5}}})
@@ -132,6 +146,8 @@ def prepare(config: Config, series: Sequences | None = None, like: Reading | Non
     if not data.source:
         raise ValueError("no data given: pass a file or a task, `chronode train DATA ...`.")
     path = Path(data.source)
+    if config.model.origin and is_there(data.source):
+        return _further(config, like or origin_of(config).reading)
     if is_there(data.source):
         return _from_file(config)
     if path.suffix and data.source not in tasks():
@@ -199,10 +215,15 @@ def _from_file(config: Config) -> Prepared:
             "task.",
             argument="protocol",
         )
-    if not data.target and not data.horizon and not data.source.endswith((".ts", ".npz")):
+    if is_store(data.source):
+        data = as_packed(data)
+        config = replace(config, data=data)
+    elif not data.target and not data.horizon and not data.source.endswith((".ts", ".npz")):
         raise ValueError("a target is missing: pass --target COLUMN, or --forecast STEPS to predict the next values.")
     check_second_file(data)
     series = read_source(data)
+    if series.is_stored and (data.horizon or len(series.sample) == len(series)):
+        series = series.loaded()  # few series, or windows of all of them, are used from memory
     prepared = _from_series(config, series)
     reading, parts, notes = prepared.reading, prepared.parts, list(prepared.notes)
     assert reading is not None
@@ -226,6 +247,12 @@ def _from_series(config: Config, series: Sequences) -> Prepared:
         notes.append(f"{counted(gone, 'series')} without target: not used in training.")
     if not len(used):
         raise ValueError(f"{data.source or 'X'}: no series has a target: there is nothing to learn from.")
+    if used.is_stored:
+        count = f"{counted(len(used.sample), 'series')} of {len(used):,}"
+        notes.append(
+            f"{data.source}: remarks, quantiles, the choice of a model, its linear start, baselines and the report are "
+            f"based on samples ({count} in all); scaling, training and testing use all series."
+        )
     own = used.channels
     notes += remarks(used)
     notes += note_on_gaps(used, data.gaps)
@@ -253,6 +280,36 @@ def _from_series(config: Config, series: Sequences) -> Prepared:
     parts = _scaled(raw, reading)
     objective = _objective(parts.train, reading, data)
     return Prepared(parts, objective, reading, {}, series.describe(), divided, tuple(dict.fromkeys(notes)), refit)
+
+
+def origin_of(config: Config) -> Trained:
+    """Returns the model that the config trains further."""
+    from ._trained import load
+
+    try:
+        return load(config.model.origin)
+    except (ValueError, OSError) as error:
+        raise SettingError(f"{named('origin', config.model.origin)}: {error}", argument="origin") from error
+
+
+def _further(config: Config, like: Reading | None) -> Prepared:
+    """Reads a file as the data of the model that is trained further, and divides it."""
+    data = config.data
+    if like is None:
+        raise SettingError(
+            f"{named('origin', config.model.origin)} was trained on a task, not on a file", argument="origin"
+        )
+    try:
+        series = like.matched(data.source, labeled=True)
+    except ValueError as error:
+        cure = f"(To train a new model with other columns or classes, omit {named('origin')}.)"
+        raise SettingError(f"{named('origin', config.model.origin)}: {error} {cure}", argument="origin") from error
+    used = series if data.horizon else series.labeled()
+    if not len(used):
+        raise ValueError(f"{data.source}: no series has a target: there is nothing to learn from.")
+    prepared = _continued(config, used, like)
+    notes = tuple(dict.fromkeys([*prepared.notes, *notes_on_parts(data, prepared.parts.test)]))
+    return replace(prepared, source=source_of(data.source), notes=notes)
 
 
 def _continued(config: Config, series: Sequences, like: Reading) -> Prepared:

@@ -13,9 +13,11 @@ from ..training import Listener, Note, Objective, Predictions, Trained, Training
 from ._choose import assemble_run, start_of
 from ._config import Config
 from ._folder import Run
-from ._prepare import Prepared
+from ._prepare import Prepared, origin_of
 from ._tables import columns_of, write_table
 
+BEFORE = "before (--from)"
+"""Row of the model that was trained further, as it was before."""
 STRONG_BASELINE = "lstm-dt"
 """Model that `--baseline` trains for comparison."""
 
@@ -66,7 +68,7 @@ def finished_summary(
     note = verdict(
         summary,
         series=len(prepared.parts.train),
-        start=start_of(config, prepared),
+        start="linear" if config.model.origin else start_of(config, prepared),
         forecast=prepared.reading is not None and bool(prepared.reading.horizon),
     )
     summary["notes"] += [note] if note else []
@@ -121,10 +123,10 @@ def _start_summary(fitted: Trained) -> dict[str, Any]:
 def _linear_summary(config: Config, prepared: Prepared, fitted: Trained) -> dict[str, Any]:
     """Returns the validation metric that a linear start would have reached, for a network without one."""
     windows = prepared.reading is not None and prepared.reading.horizon
-    if fitted.model.start is not None or windows or config.training.refit:
+    if fitted.model.start is not None or windows or config.training.refit or config.model.origin:
         return {}
     objective = fitted.objective
-    found = linear_validation(objective, prepared.parts)
+    found = linear_validation(objective, prepared.sampled.parts)
     metric = objective.metric if objective.metric in found else next(iter(found), "")
     return {"linear": {"metric": metric, "valid": found[metric]}} if found else {}
 
@@ -137,6 +139,11 @@ def _baselines(
     channels = reading.forecast_channels if reading is not None else ()
     objective = prepared.objective.with_settings(config.training.metric, None, parts.train)
     found = _measured_once(prepared, objective, channels, trained.model)
+    if config.model.origin:
+        old = replace(trained, model=origin_of(config).model)
+        own = old.evaluate_targets(parts.test)
+        targets = {name: {**others, BEFORE: own[name]} for name, others in found.targets.items()}
+        found = MeasuredBaselines({BEFORE: old.evaluate(parts.test), **found.overall}, targets)
     if not strong or config.model.model == STRONG_BASELINE:
         return found
     on_event = on_event or (lambda event: None)
@@ -158,6 +165,7 @@ def _measured_once(
     prepared: Prepared, objective: Objective, channels: tuple[str, ...], model: SequenceModel
 ) -> MeasuredBaselines:
     """Returns the metrics of the baselines; a comparison of models on the same parts computes them once."""
+    prepared = prepared.sampled
     if model.start is not None:
         return measured_baselines(objective, prepared.parts, channels=channels, model=model)
     key = (objective.metric, objective.metrics)
@@ -172,13 +180,13 @@ def write_predictions(run: Run, config: Config, prepared: Prepared, fitted: Trai
         return None
     predictions = fitted.predict(prepared.parts.test)
     names = {"id": config.data.id or "series", "time": config.data.time}
-    unscaled = _with_given_target(prepared.parts.test)
+    unscaled = with_given_target(prepared.parts.test)
     ends = prepared.reading is not None and prepared.reading.relative is not None
     write_table(columns_of(predictions, unscaled, **names, truth=True, ends=ends), run.path / "predictions.csv")
     return predictions
 
 
-def _with_given_target(data: Sequences) -> Sequences:
+def with_given_target(data: Sequences) -> Sequences:
     """Returns the series with unscaled number targets."""
     target = data.target
     if target is None or target.classes is not None:

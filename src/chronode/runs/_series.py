@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import numpy as np
 
 from ..data import (
     Reading,
-    ReadOptions,
     Sequences,
     canonical,
     column_names,
@@ -21,6 +21,7 @@ from ..data import (
     listed,
     options_like,
     read,
+    read_header,
     source_columns,
     split_by_time,
     split_for_training,
@@ -30,17 +31,30 @@ from ..data import (
 from ..settings import SettingError, named, near
 from ..training import forecast_parts
 from ._config import DataConfig
+from ._read_options import READ_AS, asked_of
 
 _ARRAY_FILES = (".npz", ".npy")
 _ARRAY_OPTIONS = ("unit", "kind", "per_step", "classes", "dtype")
-_READ_AS = {"time_unit": "unit"}
-_TO_READ = [name for name in DataConfig.__dataclass_fields__ if _READ_AS.get(name, name) in get_type_hints(ReadOptions)]
 
 
 def read_source(config: DataConfig) -> Sequences:
     """Reads the unscaled series of the file of the config, with the target."""
     target = config.target[0] if len(config.target) == 1 else list(config.target) or None
-    return read(config.source, **_asked(config), target=target)
+    return read(config.source, **asked_of(config), target=target)
+
+
+def as_packed(config: DataConfig) -> DataConfig:
+    """Returns the config with the options with which its store was packed."""
+    header = read_header(config.source)
+    names = {read_as: name for name, read_as in READ_AS.items()}
+    packed = {names.get(name, name): value for name, value in header.options.items()}
+    plain = DataConfig()
+    given = {name for name in packed if getattr(config, name) != getattr(plain, name)}
+    missing: dict[str, Any] = {name: value for name, value in packed.items() if name not in given}
+    target = () if header.head.target is None or config.horizon else header.head.target.names
+    missing |= {} if config.target else {"target": target}
+    missing = {name: tuple(value) if isinstance(value, list) else value for name, value in missing.items()}
+    return replace(config, **missing)
 
 
 def reading_of(config: DataConfig, s: Sequences, *, missing: bool, per_step: bool) -> Reading:
@@ -59,19 +73,9 @@ def reading_of(config: DataConfig, s: Sequences, *, missing: bool, per_step: boo
     )
 
 
-def _asked(config: DataConfig) -> dict[str, Any]:
-    """Returns the options of `read` that differ from its defaults."""
-    plain, options = DataConfig(), {}
-    for name in _TO_READ:
-        value = getattr(config, name)
-        if value != getattr(plain, name):
-            options[_READ_AS.get(name, name)] = list(value) if isinstance(value, tuple) else value
-    return options
-
-
 def _like(config: DataConfig, s: Sequences) -> dict[str, Any]:
     """Returns the options that give another file or frame the channels, units and classes of `s`."""
-    asked, like = _asked(config), options_like(s)
+    asked, like = asked_of(config), options_like(s)
     if not config.source:
         return like | {name: asked[name] for name in ("id", "time") if name in asked}
     if suffix_of(Path(config.source)) in _ARRAY_FILES:
@@ -90,7 +94,7 @@ def _static_columns(config: DataConfig, s: Sequences) -> tuple[str, ...]:
     """Returns the static values of a file with one reading per row that are columns rather than channels."""
     if not config.channel or not s.static_names:
         return ()
-    columns = column_names(Path(config.source), _asked(config)) or []
+    columns = column_names(Path(config.source), asked_of(config)) or []
     return tuple(name for name in source_columns(s.static_names, s.categories) if name in columns)
 
 

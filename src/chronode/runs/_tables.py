@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..data import UNKNOWN, Sequences, future_times
 from ..settings import SettingError, named
 from ..storage import replacing
-from ..training import Predictions, Trained, forecast_at
+from ..training import Explanation, Predictions, Trained, forecast_at
 
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 Columns = dict[str, list[Any]]
@@ -30,6 +30,7 @@ def prediction_columns(
     at: Sequence[str] = (),
     wide: bool = False,
     last: bool = False,
+    explained: bool = False,
 ) -> Columns:
     """Predicts series and returns the table that `chronode predict` writes.
 
@@ -41,11 +42,17 @@ def prediction_columns(
         at: For forecasts, times instead of the next steps.
         wide: For forecasts, whether there is a column per channel instead of a row.
         last: For predictions per step, whether to keep only the last step.
+        explained: Whether to add the contributions of channels and static columns to the prediction of each series.
     """
     reading, predictions = trained.reading, trained.predict(data)
     options = {} if reading is None else reading.options
     names = {"id": options.get("id") or "series", "time": options.get("time")}
-    if coming and reading is not None and reading.relative is not None:
+    windows = reading is not None and reading.relative is not None
+    if explained and ((windows and coming) or len(predictions.names) > 1 or (trained.objective.per_step and not last)):
+        cure = "use `chronode explain`, or add --last to predictions per step"
+        raise SettingError(f"{named('explain')} needs one prediction per series: {cure}.", argument="explain")
+    if coming and windows:
+        assert reading is not None
         ends = trained.intervals(data, trained.levels(intervals))
         future: dict[str, Any] = {"wide": wide, "intervals": ends, "at": at, "last": trained.last_values(data)}
         return forecast_columns(predictions, data, reading.forecast_channels, **names, **future)
@@ -55,7 +62,54 @@ def prediction_columns(
                 f"{named(name)} needs a file to forecast from, and a run that was trained with {named('forecast')}.",
                 argument=name,
             )
-    return columns_of(predictions, data, **names, last=last)
+    table = columns_of(predictions, data, **names, last=last)
+    return table | (_contributions(trained.explain(data)) if explained else {})
+
+
+def _contributions(found: Explanation) -> Columns:
+    """Returns a column per channel and static column, and the output that they add to."""
+    columns: Columns = {"explained": list(found.names), "reference": _rounded(found.reference)}
+    parts = ((found.channel_names, found.channels), (found.static_names, found.static))
+    return columns | {
+        f"by_{name}": _rounded(values) for names, each in parts for name, values in zip(names, each.T, strict=True)
+    }
+
+
+def _rounded(values: Iterable[float]) -> list[float]:
+    return [float(f"{value:.6g}") for value in values]
+
+
+def explanation_columns(found: Explanation, data: Sequences, *, id: str = "series") -> Columns:
+    """Returns a table of contributions: rows of the reference, of each channel, static column and span of a series.
+
+    The reference, the channels and the static columns sum to the prediction; the spans divide the sum of the channels
+    by time.
+
+    Args:
+        found: The explanation.
+        data: The series that it explains.
+        id: Name of the first column.
+    """
+    ends = (
+        data.clock.written(found.edges.ravel()) if data.base_times is not None else (found.edges + 1).ravel().tolist()
+    )
+    ends = [list(row) for row in np.array(ends, dtype=object).reshape(found.edges.shape)]
+    rows: list[tuple[Any, ...]] = []
+    for row, name in enumerate(found.names):
+        about = (found.ids[row].item(), name)
+        first, last = ends[row][0], ends[row][-1]
+        rows.append((*about, "reference", "", first, last, found.reference[row]))
+        for kind, names, values in (
+            ("channel", found.channel_names, found.channels[row]),
+            ("static", found.static_names, found.static[row]),
+        ):
+            rows += [(*about, kind, own, first, last, value) for own, value in zip(names, values, strict=True)]
+        by_span = found.spans[row].sum(1)
+        rows += [(*about, "span", "", *ends[row][k : k + 2], value) for k, value in enumerate(by_span)]
+        rows.append((*about, "prediction", "", first, last, found.output[row]))
+    heads = (id, "output", "part", "name", "from", "to", "value")
+    columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in heads]
+    return dict(zip(heads, [*columns[:-1], _rounded(columns[-1])], strict=True))
 
 
 def columns_of(
@@ -70,7 +124,7 @@ def columns_of(
 ) -> Columns:
     """Returns the columns of a table of predictions.
 
-    Classes are given by the most likely name and a probability each ("p_ill"), values by their names.
+    Classes are given by the predicted name and a probability each ("p_ill"), values by their names.
 
     Args:
         predictions: Predictions of the model.
@@ -107,8 +161,7 @@ def columns_of(
         table |= _truth(data, rows)
     if predictions.classes is None:
         return table | {name: _plain(column) for name, column in zip(predictions.names, values.T, strict=True)}
-    names = np.array(predictions.classes)
-    table[predictions.names[0]] = names[values.argmax(-1)].tolist() if len(values) else []
+    table[predictions.names[0]] = predictions.label_of(values) if len(values) else []
     return table | {f"p_{name}": _plain(column) for name, column in zip(predictions.classes, values.T, strict=True)}
 
 

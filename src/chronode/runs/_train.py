@@ -27,7 +27,7 @@ from ..training import (
     TrainingStopped,
 )
 from ._again import check_same_file, check_unchanged, prepare_again
-from ._choose import assemble_run, choose
+from ._choose import assemble_run, choose, not_worse_than_origin
 from ._config import Config
 from ._environment import differences, environment
 from ._folder import REPORT, Run
@@ -48,11 +48,13 @@ class Outcome:
         run: The run folder.
         status: One of `chronode.runs._summary.OUTCOMES`.
         summary: Content of summary.json.
+        trained: The model; None for a run that was finished before.
     """
 
     run: Run
     status: str
     summary: dict[str, Any]
+    trained: Trained | None = None
 
     def _repr_html_(self) -> str:
         return self.run._repr_html_()
@@ -212,11 +214,16 @@ def _train_into(
     with run.lock(), logging_to(loggers, run) as opened:
         try:
             fitted = fit_in(run, prepared, assembly, on_event=on_event, loggers=opened)
+            if config.model.origin:
+                fitted, further = not_worse_than_origin(config, prepared, fitted), fitted
+                keep_model(run, fitted)
+                if on_event is not None and fitted is not further:
+                    on_event(Note(fitted.notes[-1]))
         except TrainingStopped as error:
             if error.fitted is not None:
                 run.finish({**summary_of(error.fitted, prepared, "failed"), "fault": str(error)})
                 if draw is not None:
-                    draw(run, prepared, error.fitted.model, error.fitted.objective, None)
+                    draw(run, prepared.sampled, error.fitted.model, error.fitted.objective, None)
             raise
         predictions = None
         if fitted.stopped == "interrupted":
@@ -226,8 +233,11 @@ def _train_into(
             summary = finished_summary(run, config, prepared, fitted, _with_baseline(run), on_event)
         run.finish(summary)
         if draw is not None:
-            draw(run, prepared, fitted.model, fitted.objective, predictions)
-    return Outcome(run, summary["status"], summary)
+            shown = prepared.sampled
+            if predictions is not None and shown is not prepared:
+                predictions = fitted.predict(shown.parts.test)
+            draw(run, shown, fitted.model, fitted.objective, predictions)
+    return Outcome(run, summary["status"], summary, replace(fitted, reading=prepared.reading))
 
 
 def fit_in(
@@ -290,6 +300,7 @@ def _draw_again(run: Run, draw: Draw, on_event: Listener | None) -> None:
         if on_event is not None:
             on_event(Note(f"{run.path / REPORT} could not be written: {error}"))
         return
+    prepared = prepared.sampled
     predictions = trained.predict(prepared.parts.test) if len(prepared.parts.test) else None
     draw(run, prepared, trained.model, trained.objective, predictions)
 

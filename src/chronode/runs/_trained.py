@@ -51,7 +51,7 @@ class _SavedObjective:
 def load(path: str | Path, *, anyway: bool = False) -> Trained:
     """Loads a trained model from a run folder, or from a folder or file that `save` of an estimator or `pack` wrote.
 
-    Nothing in them is executed. The result predicts: `model.predict(model.series("new.csv", labeled=False))`.
+    Nothing in them is executed. The result predicts files and frames: `model.predict("new.csv")`.
 
     Args:
         path: The folder or file.
@@ -318,9 +318,9 @@ def baselines_of(trained: Trained, data: Sequences | None = None) -> MeasuredBas
         return MeasuredBaselines(_all_numbers(summary.baselines), targets)
     if not is_run or (trained.reading is not None and not is_there(_config(trained).data.source)):
         return MeasuredBaselines({}, {})
-    parts = prepared_of(trained).parts
+    parts = prepared_of(trained).sampled.parts
     channels = () if trained.reading is None else trained.reading.forecast_channels
-    parts = parts if data is None else replace(parts, test=data)
+    parts = parts if data is None else replace(parts, test=data.sample)
     return measured_baselines(trained.objective, parts, channels=channels, model=trained.model)
 
 

@@ -16,9 +16,19 @@ PANELS = ("Data", "Time", "Target", "Model", "Training", "Search", "Workers", "O
 _FLAGS: dict[str, tuple[str, ...]] = {
     "anyway": ("--anyway/",),
     "at": ("--at",),
+    "cost": ("--cost",),
+    "explain": ("--explain",),
+    "first": ("--first",),
+    "folds": ("--folds",),
+    "of": ("--of",),
     "origins": ("--origins",),
     "season": ("--season",),
+    "sensitivity": ("--sensitivity",),
+    "spans": ("--spans",),
+    "specificity": ("--specificity",),
+    "threshold": ("--value",),
     "unit": ("--time-unit",),
+    "until": ("--until",),
 }
 
 

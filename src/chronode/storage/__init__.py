@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         hash_of,
         naming_errors,
         replacing,
+        replacing_folder,
         safetensors,
         sweep,
         sync,

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -56,6 +57,57 @@ def replacing(path: Path) -> Iterator[Path]:
             sync(path.parent)
         finally:
             draft.unlink(missing_ok=True)
+            os.close(handle)
+
+
+@contextmanager
+def replacing_folder(path: Path) -> Iterator[Path]:
+    """Yields a new folder next to `path`; on success its files are synced and it replaces `path`.
+
+    What killed processes left of earlier attempts is removed.
+
+    Example:
+        >>> import tempfile
+        >>> target = Path(tempfile.mkdtemp()) / "store"
+        >>> with replacing_folder(target) as draft:
+        ...     _ = (draft / "a.txt").write_text("whole")
+        >>> (target / "a.txt").read_text()
+        'whole'
+    """
+    with naming_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for left in path.parent.glob(f".{_escaped(path.name)}-*.draft"):
+            _remove_unlocked(left)
+        draft = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}-", suffix=".draft"))
+        handle = os.open(draft, os.O_RDONLY)
+        try:
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield draft
+            for file in draft.rglob("*"):
+                sync(file)
+            mask = os.umask(0)
+            os.umask(mask)
+            draft.chmod(0o777 & ~mask)
+            old = draft.with_name(f"{draft.name.removesuffix('.draft')}-old.draft")
+            if path.exists():
+                path.rename(old)
+            draft.rename(path)
+            sync(path.parent)
+            shutil.rmtree(old, ignore_errors=True)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+            os.close(handle)
+
+
+def _remove_unlocked(folder: Path) -> None:
+    """Removes the draft of a folder that no running process writes."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+        finally:
             os.close(handle)
 
 

@@ -332,6 +332,7 @@ class Decoder:
     """
 
     def __init__(self, trained: Trained):
+        self._objective = trained.objective
         self._classes, self._scaler = trained.objective.classes, trained.scaler
         self._names = trained.output_names()
         self._chances = [f"p_{name}" for name in self._classes or ()]
@@ -339,7 +340,7 @@ class Decoder:
 
     def predictions(self, ids: Sequence[Any], outputs: Tensor) -> Predictions:
         """Returns the predictions of many series."""
-        return Predictions(np.asarray(ids), list(self._values(outputs)), self._classes, self._names)
+        return Predictions(np.asarray(ids), list(self._values(outputs)), self._classes, self._names, self._objective)
 
     def rows(self, outputs: Tensor) -> list[dict[str, Any]]:
         """Returns predictions by name."""
@@ -347,10 +348,10 @@ class Decoder:
         texts = [[float(str(value)) for value in row] for row in values]  # with the digits of float32
         if self._classes is None:
             return [dict(zip(self._names, row, strict=True)) for row in texts]
-        likeliest = [self._classes[index] for index in values.argmax(-1).tolist()]
+        names = [self._classes[index] for index in self._objective.predicted(values).tolist()]
         return [
             {self._names[0]: name, **dict(zip(self._chances, row, strict=True))}
-            for name, row in zip(likeliest, texts, strict=True)
+            for name, row in zip(names, texts, strict=True)
         ]
 
     def _values(self, outputs: Tensor) -> NDArray[np.float32]:

@@ -7,14 +7,25 @@ from ..system import lazy
 if TYPE_CHECKING:
     from ..data import Parts
     from ._assembly import Assembly, assemble, completed, gather, spec_for, together
+    from ._attribution import Attribution, integrated_gradients
     from ._calibration import USUAL_INTERVALS, interval_scores, intervals_of
     from ._events import BatchDone, Diverged, Epoch, EpochDone, Event, Listener, Note, TrainingStopped, paced
+    from ._explain import Explanation, explain
     from ._fit import fit
     from ._forecasting import default_window, forecast_at, forecast_parts, forecast_scaler, is_short
     from ._loaders import evaluation_batches
     from ._metrics import LOWER_IS_BETTER, OWN_METRICS, Metric, Scores, labeled, mean_and_std, register_metric
     from ._objective import Objective, class_counts
-    from ._predict import Predictions, by_target, evaluate, evaluate_targets, predict, row_losses, standard_error
+    from ._predict import (
+        Predictions,
+        by_target,
+        evaluate,
+        evaluate_targets,
+        known_rows,
+        predict,
+        row_losses,
+        standard_error,
+    )
     from ._progress import ProgressBar
     from ._settings import AUTO, MAY_CHANGE, STARTS, Settings, seconds_of
     from ._start import fit_named

@@ -91,6 +91,8 @@ class Assembly:
         """
         if self.linear is None or self.settings.refit or not len(self.parts.valid) or fitted.record.baseline:
             return False
+        if self.parts.train.is_stored:  # it was fitted to a sample
+            return False
         return self.linear.relative is not None or fitted.best_epoch == 0
 
 
@@ -303,6 +305,14 @@ def check_fits(network: SequenceModel, goal: Objective, parts: Parts, settings: 
             f"{named('tbptt')} cannot train a model with static values: omit "
             f"{named('static', ...)} or {named('tbptt')}.",
             argument="tbptt",
+        )
+    if settings.jitter and (network.embedding is not None or network.relative is not None):
+        what = "symbols" if network.embedding is not None else "forecasts, whose targets it would not change"
+        raise SettingError(f"{named('jitter')} cannot be used with {what}: omit it.", argument="jitter")
+    if settings.shift and goal.per_step:
+        raise SettingError(
+            f"{named('shift')} cannot be used with a target at every step, which it would not move: omit it.",
+            argument="shift",
         )
     if parts.valid.channels != parts.train.channels:
         names = f"{', '.join(parts.train.channels)} in training, {', '.join(parts.valid.channels)} in validation"

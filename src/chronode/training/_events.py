@@ -121,10 +121,13 @@ def paced(on_event: Callable[[Event], None], seconds: float = 0.2) -> Callable[[
 
 @dataclass(frozen=True)
 class SavedPlateau:
-    """State of a `Schedule`: the number of drops of the rate, and the epochs since the last improvement."""
+    """State of a `Schedule`: the number of drops of the rate, the epochs since the last improvement, and how often the
+    run was set back.
+    """
 
     drops: int
     waited: int
+    setbacks: int = 0
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from queue import Full, Queue
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ..data import UNKNOWN, Batch, LengthBatches, Parts, Sequences
@@ -53,18 +57,53 @@ class TrainingBatches:
         data = self.data
         order = LengthBatches(data.lengths, self.settings.batch, seed=self.settings.seed)
         order.set_epoch(self.place.epoch)
-        for number, rows in enumerate(order):
-            if number < self.place.batch:
-                continue
+        epoch, first = self.place.epoch, self.place.batch
+        numbered = ((number, rows) for number, rows in enumerate(order) if number >= first)
+        batches = (self._batch(data, Place(epoch, number), rows) for number, rows in numbered)
+        for batch in ahead(batches) if data.is_stored else batches:
             if self.settings.steps is not None and self.place.step >= self.settings.steps:
                 return
-            batch = data.batch(_share(rows, *self.share))
-            if self.settings.subsample < 1:
-                seed = batch_seed(self.settings.seed, Place(self.place.epoch, number), self.share[0])
-                rng = torch.Generator().manual_seed(seed)
-                per_step = data.target is not None and data.target.per_step
-                batch = subsample(batch, self.settings.subsample, rng, per_step=per_step)
             yield batch
+
+    def _batch(self, data: Sequences, place: Place, rows: Tensor) -> Batch:
+        batch = data.batch(_share(rows, *self.share))
+        rng = torch.Generator().manual_seed(batch_seed(self.settings.seed, place, self.share[0]))
+        if self.settings.subsample < 1:
+            per_step = data.target is not None and data.target.per_step
+            batch = subsample(batch, self.settings.subsample, rng, per_step=per_step)
+        return jittered(batch, self.settings.jitter, rng) if self.settings.jitter else batch
+
+
+def ahead(batches: Iterator[Batch], most: int = 2) -> Iterator[Batch]:
+    """Yields batches that another thread reads meanwhile, up to `most` of them in advance."""
+    ready: Queue[Batch | BaseException | None] = Queue(most)
+    unwanted = threading.Event()
+
+    def put(item: Batch | BaseException | None) -> None:
+        while not unwanted.is_set():
+            with suppress(Full):
+                return ready.put(item, timeout=0.1)
+
+    def read() -> None:
+        try:
+            for batch in batches:
+                put(batch)
+                if unwanted.is_set():
+                    return
+            put(None)
+        except BaseException as error:
+            put(error)
+
+    thread = threading.Thread(target=read, daemon=True)
+    thread.start()
+    try:
+        while (item := ready.get()) is not None:
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+    finally:
+        unwanted.set()
+        thread.join()
 
 
 def _share(rows: Tensor, rank: int, processes: int) -> Tensor:
@@ -107,6 +146,44 @@ def subsample(batch: Batch, keep: float, rng: torch.Generator, *, per_step: bool
     return Batch(x, lengths, dt, observed, target, batch.rows, batch.weights, batch.static)
 
 
+def shifted(batch: Batch, most: int, rng: torch.Generator) -> Batch:
+    """Moves the values of each series by up to `most` steps at random; the times of the steps stay.
+
+    Example:
+        >>> x = torch.arange(8.0).reshape(1, 8, 1)
+        >>> batch = Batch(x, torch.tensor([6]), None, None, None, torch.arange(1))
+        >>> shifted(batch, 2, torch.Generator().manual_seed(1)).x.flatten().tolist()
+        [0.0, 0.0, 0.0, 1.0, 2.0, 3.0, 6.0, 7.0]
+    """
+    size, steps = batch.x.shape[:2]
+    moves = torch.randint(-most, most + 1, (size, 1), generator=rng)
+    at, last = torch.arange(steps).expand(size, steps), batch.lengths[:, None] - 1
+    source = torch.where(at <= last, (at + moves).clamp(min=0).minimum(last), at)
+
+    def moved(values: Tensor | None) -> Tensor | None:
+        return None if values is None else values.gather(1, source[..., None].expand_as(values))
+
+    x = moved(batch.x)
+    assert x is not None
+    return batch._replace(x=x, observed=moved(batch.observed))
+
+
+def jittered(batch: Batch, scale: float, rng: torch.Generator) -> Batch:
+    """Shifts and stretches every channel of each series at random; padding and missing values stay 0.
+
+    Example:
+        >>> batch = Batch(torch.ones(2, 3, 1), torch.tensor([3, 3]), None, None, None, torch.arange(2))
+        >>> x = jittered(batch, 0.1, torch.Generator().manual_seed(0)).x
+        >>> bool((x[:, 1:] == x[:, :1]).all()), bool(x[0, 0] == x[1, 0])
+        (True, False)
+    """
+    draws = scale * torch.randn(2, len(batch.x), 1, batch.x.shape[2], generator=rng, dtype=batch.x.dtype)
+    present = (torch.arange(batch.x.shape[1]) < batch.lengths[:, None])[..., None]
+    if batch.observed is not None:
+        present = present & batch.observed
+    return batch._replace(x=torch.where(present, batch.x * (1 + draws[0]) + draws[1], batch.x))
+
+
 def pieces(batch: Batch, steps: int, *, per_step: bool) -> Iterator[tuple[Batch, Tensor, Tensor]]:
     """Yields a batch in pieces of `steps` steps: (piece, which series of the previous piece are in it, its target).
 
@@ -133,9 +210,15 @@ def pieces(batch: Batch, steps: int, *, per_step: bool) -> Iterator[tuple[Batch,
 
 def evaluation_batches(data: Sequences, most_steps: int) -> Iterator[Batch]:
     """Yields all series by length, in batches of up to `most_steps` steps including padding (longer series alone)."""
-    order = np.argsort(data.lengths, kind="stable")
+    batches = map(data.batch, _by_length(data.lengths, most_steps))
+    yield from ahead(batches) if data.is_stored else batches
+
+
+def _by_length(lengths: NDArray[np.int64], most_steps: int) -> Iterator[NDArray[np.int64]]:
+    """Yields the rows of the batches of `evaluation_batches`."""
+    order = np.argsort(lengths, kind="stable")
     start = 0
     for end in range(1, len(order) + 1):
-        if end == len(order) or (end + 1 - start) * data.lengths[order[end]] > most_steps:
-            yield data.batch(order[start:end])
+        if end == len(order) or (end + 1 - start) * lengths[order[end]] > most_steps:
+            yield order[start:end]
             start = end

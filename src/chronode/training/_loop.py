@@ -18,7 +18,7 @@ from ._events import BatchDone, Epoch, EpochDone, Event, Hooks, Interrupted, res
 from ._loaders import TrainingBatches, batch_seed, pieces
 from ._objective import Loss, Objective, mean_loss
 from ._predict import evaluate, row_losses, standard_error, start_losses
-from ._schedule import LOOK_EVERY, Schedule, chance_of, exploded, explosion, last_progress, not_finite
+from ._schedule import LOOK_EVERY, SOLVED, Schedule, chance_of, exploded, explosion, last_progress, not_finite
 from ._settings import Settings
 
 
@@ -208,7 +208,7 @@ class Training:
             torch.cuda.manual_seed(seed)
 
     def _learn(self, loss: Loss, batch: Batch) -> Tensor:
-        """Takes one optimizer step; a loss or gradient that is not finite stops the run before it."""
+        """Takes one optimizer step; before one with a loss or gradient that is not finite, the run is set back."""
         mean = loss.mean
         self.optimizer.zero_grad()
         self.backward(mean)
@@ -219,7 +219,8 @@ class Training:
             if self.settings.clip:  # the squares of a gradient that can still be clipped may overflow
                 norm = get_total_norm([gradient.double() for gradient in gradients])
             if not torch.isfinite(mean + norm):
-                raise not_finite(self, mean, batch)
+                self._set_back(mean, batch)
+                return mean
         if self.settings.clip:
             clip_grads_with_norm_(parameters, self.settings.clip, norm)
         self.optimizer.step()
@@ -228,6 +229,21 @@ class Training:
             self.averaged.update_parameters(self.model)
         self.sums += torch.stack([loss.sum.detach(), loss.weight]).to(self.sums)
         return mean
+
+    def _set_back(self, loss: Tensor, batch: Batch) -> None:
+        """Returns to the best weights at half the learning rate; before there are any, the step is left out.
+
+        Gradients overflow if the network becomes chaotic: the clipped ones before have drawn the weights there.
+        """
+        curable = bool(self.best) or (self.device.type == "cpu" and bool(loss.isfinite()))
+        curable = curable and bool(self.settings.clip) and self.settings.devices == 1
+        if not curable or not self.schedule.set_back():
+            raise not_finite(self, loss, batch)
+        if self.best:
+            self.model.load_state_dict(self.best)
+            if self.averaged is not None:
+                self.averaged.module.load_state_dict(self.best)
+        self.optimizer.state.clear()
 
     def _reads_loss(self) -> bool:
         """Returns whether to read the numbers of this step; on a GPU this waits for the device. NaN persists until
@@ -264,9 +280,15 @@ class Training:
             self.stopped = "steps"
         elif place.epoch >= s.epochs:
             self.stopped = "epochs"
-        elif s.early_stop and place.epoch - self._last_progress() >= s.early_stop:
+        elif s.early_stop and (place.epoch - self._last_progress() >= s.early_stop or self._solved()):
             self.stopped = "early"
         return self.stopped
+
+    def _solved(self) -> bool:
+        """Returns whether the best epoch predicts the classes of the validation part with next to no loss."""
+        if self.objective.kind != "class" or not self.best_epoch or self.best_epoch > len(self.history):
+            return False
+        return self.history[self.best_epoch - 1].valid_loss < SOLVED
 
     def candidate(self) -> SequenceModel:
         """Returns the model that is validated and kept: the average, if there is one."""

@@ -144,6 +144,7 @@ class Scores:
         names: Names from CLASS_METRICS (for logits and class numbers) or VALUE_METRICS (for values).
         num_outputs: Number of classes or target columns.
         positive: Number of the positive class of two.
+        threshold: Probability from which the positive class is predicted; None for the more likely class.
 
     Example:
         >>> scores = Scores(("accuracy",), 2)
@@ -152,7 +153,7 @@ class Scores:
         {'accuracy': 0.5}
     """
 
-    def __init__(self, names: tuple[str, ...], num_outputs: int, positive: int = 1):
+    def __init__(self, names: tuple[str, ...], num_outputs: int, positive: int = 1, threshold: float | None = None):
         for name in TWO_CLASSES if num_outputs != 2 else ():
             if name in names:
                 raise ValueError(f"the metric {name} needs two classes, got {num_outputs}.")
@@ -161,7 +162,7 @@ class Scores:
         made += [_Own(OWN_METRICS[name](num_outputs, positive)) for name in names if name in OWN_METRICS]
         names = tuple(name for name in names if name not in OWN_METRICS)
         if any(name in CLASS_METRICS and name not in RANKING for name in names):
-            made.append(_Classes(num_outputs, positive))
+            made.append(_Classes(num_outputs, positive, threshold))
         if any(name in RANKING for name in names):
             made.append(_Ranking(positive))
         if any(name in VALUE_METRICS for name in names):
@@ -200,14 +201,17 @@ class _Own:
 class _Classes:
     """Metrics of the predicted classes and of their log-probabilities."""
 
-    def __init__(self, num_classes: int, positive: int):
-        self.positive = positive
+    def __init__(self, num_classes: int, positive: int, threshold: float | None):
+        self.positive, self.threshold = positive, threshold
         # Counts per class rather than a confusion matrix, which would take 800 MB for 10,000 words.
         self.right, self.predicted, self.true = (torch.zeros(num_classes, dtype=torch.int64) for _ in range(3))
         self.loss = 0.0
 
     def update(self, output: Tensor, target: Tensor) -> None:
         predicted, classes = output.argmax(-1), len(self.true)
+        if self.threshold is not None:
+            above = output.double().softmax(-1)[:, self.positive] >= self.threshold
+            predicted = torch.where(above, self.positive, 1 - self.positive)
         self.right += torch.bincount(target[predicted == target], minlength=classes)
         self.predicted += torch.bincount(predicted, minlength=classes)
         self.true += torch.bincount(target, minlength=classes)

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ..data import UNKNOWN, Scaler, Sequences, Target
-from ..settings import SettingError, named, one_of, whole
+from ..settings import SettingError, named, number, one_of, whole
 from ._metrics import CLASS_METRICS, LOWER_IS_BETTER, RANKING, VALUE_METRICS, Scores
 from ._task import LOSSES, Task
 
@@ -62,6 +63,7 @@ class Objective:
             of a forecast, whose outputs repeat at every step.
         scaler: Scaler that was applied to the data; None if they are not scaled.
         own_units: Whether metrics of values are in the units of the target instead of scaled ones.
+        threshold: Probability from which the positive of two classes is predicted; None for the more likely class.
 
     Example:
         >>> from chronode.data import from_list
@@ -82,6 +84,7 @@ class Objective:
     positive: str | None = None
     targets: tuple[str, ...] = ()
     own_units: bool = True
+    threshold: float | None = None
 
     def __post_init__(self) -> None:
         one_of("kind", self.kind, ("class", "value"))
@@ -113,6 +116,10 @@ class Objective:
             one_of("positive", self.positive, self.classes)
         elif self.classes is not None and self.num_outputs == 2:
             object.__setattr__(self, "positive", self.classes[1])
+        if self.threshold is not None:
+            number("threshold", self.threshold, at_least=0, at_most=1)
+            if self.positive is None:
+                raise SettingError(f"{named('threshold')} needs two classes.", argument="threshold")
 
     @classmethod
     def for_data(
@@ -241,12 +248,26 @@ class Objective:
 
     def scores(self) -> Scores:
         """Returns empty metrics; add batches with `measure`."""
-        return Scores(self.metrics, self.num_outputs, self.positive_number)
+        return Scores(self.metrics, self.num_outputs, self.positive_number, self.threshold)
 
     @property
     def positive_number(self) -> int:
         """The number of the positive of two classes; 1 otherwise."""
         return 1 if self.classes is None or self.positive is None else self.classes.index(self.positive)
+
+    def predicted(self, chances: NDArray[Any]) -> NDArray[np.int64]:
+        """Returns the predicted class numbers of probabilities `(..., C)`.
+
+        Example:
+            >>> goal = Objective("class", 2, False, "accuracy", ("accuracy",), "cross_entropy", classes=("no", "yes"))
+            >>> chances = np.array([[0.7, 0.3], [0.9, 0.1]])
+            >>> goal.predicted(chances).tolist(), replace(goal, threshold=0.2).predicted(chances).tolist()
+            ([0, 0], [1, 0])
+        """
+        if self.threshold is None:
+            return chances.argmax(-1)
+        one = self.positive_number
+        return np.where(chances[..., one] >= self.threshold, one, 1 - one)
 
     def measure(self, scores: Scores, output: Tensor, target: Tensor) -> None:
         """Adds the known targets of a batch to `scores`."""

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..data import Batch, Sequences
+from ..data import UNKNOWN, Batch, Sequences
 from ..model import SequenceModel, check_symbols
 from ..model.start import raw_outputs
 from ._loaders import evaluation_batches
@@ -32,23 +32,29 @@ class Predictions:
         values: One array per series: class probabilities `(C,)` or values `(K,)`; for every step `(T, C)` or `(T, K)`.
         classes: Names of the classes; None for values.
         names: Names of the target columns.
+        objective: Objective of the model, whose threshold decides between two classes; None: the more likely class.
     """
 
     ids: NDArray[Any]
     values: list[NDArray[np.float32]]
     classes: tuple[str, ...] | None
     names: tuple[str, ...] = ("target",)
+    objective: Objective | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
 
     @property
     def labels(self) -> list[Any]:
-        """The name of the most likely class of each series; for predictions per step, a list per series."""
+        """The name of the predicted class of each series; for predictions per step, a list per series."""
+        return [self.label_of(chances) for chances in self.values]
+
+    def label_of(self, chances: NDArray[Any]) -> Any:
+        """Returns the names of the predicted classes of probabilities `(..., C)`."""
         if self.classes is None:
             raise ValueError("these predictions are values and have no labels.")
-        names = np.array(self.classes)
-        return [names[chances.argmax(-1)].tolist() for chances in self.values]
+        numbers = chances.argmax(-1) if self.objective is None else self.objective.predicted(chances)
+        return np.array(self.classes)[numbers].tolist()
 
 
 @contextmanager
@@ -133,7 +139,33 @@ def predict(model: SequenceModel, objective: Objective, data: Sequences) -> Pred
         for row, prediction, length in zip(batch.rows.tolist(), predicted, batch.lengths.tolist(), strict=True):
             values[row] = prediction[:length].copy() if model.per_step else prediction
     names = data.target.names if data.target is not None else ("target",)
-    return Predictions(data.ids, values, objective.classes, names)
+    return Predictions(data.ids, values, objective.classes, names, objective)
+
+
+def known_rows(data: Sequences, predictions: Predictions) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Returns (predicted, true, group) of every series or step whose target is known, values in their own units.
+
+    Args:
+        data: Series with targets, and with the classes of the model.
+        predictions: Their predictions.
+
+    Example:
+        >>> from chronode.data import from_list
+        >>> s = from_list([[1.0], [2.0]], target=[0.5, float("nan")], ids=["a", "b"])
+        >>> found = Predictions(s.ids, [np.array([1.0], np.float32)] * 2, None)
+        >>> [part.tolist() for part in known_rows(s, found)]
+        [[[1.0]], [[0.5]], ['a']]
+    """
+    target = data.target
+    assert target is not None
+    true = np.asarray(target.values if target.classes is not None else target.given)
+    if target.per_step:
+        true, groups = true[data.steps], np.repeat(data.groups, data.lengths)
+        predicted = np.concatenate(predictions.values)
+    else:
+        predicted, groups = np.stack(predictions.values), data.groups
+    known = true != UNKNOWN if target.classes is not None else ~np.isnan(true).all(-1)
+    return predicted[known], true[known], groups[known]
 
 
 def evaluate_targets(model: SequenceModel, objective: Objective, data: Sequences) -> dict[str, dict[str, float]]:

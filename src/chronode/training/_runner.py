@@ -23,7 +23,7 @@ from ._events import Hooks, Interrupted, Note, SavedFacts, TrainingStopped, rest
 from ._loaders import Place, TrainingBatches
 from ._loop import Training
 from ._objective import Objective
-from ._schedule import make_optimizer, out_of_memory
+from ._schedule import make_optimizer, notes_on_setbacks, out_of_memory
 from ._settings import MAY_CHANGE, Settings
 from ._trained import Record, Trained
 
@@ -78,6 +78,9 @@ def train(
         fault = out_of_memory(run)
         fault.fitted = _trained(run, notes)
         raise fault from error
+    finally:
+        if not compiled:
+            compiler.use(network, None)  # decided for the work of this training, not for that to come
     return _trained(run, notes)
 
 
@@ -119,7 +122,7 @@ def _trained(run: Training, notes: tuple[str, ...]) -> Trained:
         seconds=run.seconds,
         cpu_seconds=run.cpu_seconds,
         steps=run.place.step,
-        notes=notes,
+        notes=(*notes, *notes_on_setbacks(run)),
         start=run.start,
         chance=None if run.start is None else run.chance,
         settings=run.settings,

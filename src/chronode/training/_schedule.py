@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from ._loop import Training
 
 
+SOLVED = 1e-3
+"""Mean loss of classes on the validation part below which further epochs do not matter."""
+MOST_SETBACKS = 6
+"""A run whose gradients are not finite more often than this ends."""
+
+
 class Schedule:
     """Learning rate at any point of a run: warm-up times the schedule of the settings.
 
@@ -39,6 +45,7 @@ class Schedule:
         self.epochs = epochs
         self.drops = 0
         self.waited = 0
+        self.setbacks = 0
 
     def rate(self, at: float) -> float:
         """Returns the learning rate after `at` epochs."""
@@ -50,7 +57,7 @@ class Schedule:
             shape = s.drop_factor ** sum(at >= epoch for epoch in s.drop_epochs)
         else:
             shape = s.drop_factor**self.drops
-        return s.learning_rate * warm * shape
+        return s.learning_rate * warm * shape * 0.5**self.setbacks
 
     def epoch_ended(self, better: bool) -> None:
         """Counts the epochs without improvement; with "plateau", too many lower the rate."""
@@ -59,13 +66,18 @@ class Schedule:
             self.drops += 1
             self.waited = 0
 
+    def set_back(self) -> bool:
+        """Halves the rate from here on; returns whether it was allowed once more."""
+        self.setbacks += 1
+        return self.setbacks <= MOST_SETBACKS
+
     def facts(self) -> dict[str, Any]:
         """Returns the state for a resumed run."""
-        return {"drops": self.drops, "waited": self.waited}
+        return {"drops": self.drops, "waited": self.waited, "setbacks": self.setbacks}
 
     def restore(self, facts: dict[str, Any]) -> None:
         """Restores the state from `facts`."""
-        self.drops, self.waited = facts["drops"], facts["waited"]
+        self.drops, self.waited, self.setbacks = facts["drops"], facts["waited"], facts["setbacks"]
 
 
 def make_optimizer(model: nn.Module, settings: Settings) -> torch.optim.Optimizer:
@@ -135,6 +147,18 @@ def not_finite(run: Training, loss: Tensor, batch: Batch) -> Diverged:
         f"Try a {named('learning_rate')} below {run.settings.learning_rate:g}, {_clip(run.settings)}, "
         f"{named('warmup_epochs', 1)}, or "
         f"look for extreme values in these series (scale the channels, and dt: the longest gap here is {gap:g})."
+    )
+
+
+def notes_on_setbacks(run: Training) -> tuple[str, ...]:
+    """Returns a note on the steps that were taken back because a gradient was not finite."""
+    count, rate = run.schedule.setbacks, run.settings.learning_rate
+    if not 0 < count <= MOST_SETBACKS:
+        return ()
+    times = "once" if count == 1 else f"{count} times"
+    return (
+        f"a gradient was not finite {times}: training went on from the best weights before it, in the end with "
+        f"{rate * 0.5**count:.2g} instead of {named('learning_rate', rate)}.",
     )
 
 

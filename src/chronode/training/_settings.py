@@ -62,6 +62,11 @@ class Settings:
             carried over, and each piece is an optimizer step. 0 for whole series.
         subsample: Probability with which each step of a series is kept, drawn again in every epoch; the time of dropped
             steps goes to the next one kept.
+        jitter: Standard deviation of a random shift and of a random relative gain of every channel of a training
+            series, drawn again in every epoch: for sensors that differ from person to person or from place to place.
+            It is relative to scaled values, and 0 by default.
+        shift: Most steps by which a training series is moved forward or back, drawn again in every epoch, while its
+            first or last step is repeated: for events that may be anywhere in a window. 0 by default.
         class_weights: Class weights of the loss: "balanced", or one per class; by default those of the task, or equal.
         threads: Threads of PyTorch on the CPU; by default one for small batches, otherwise the default of PyTorch.
         accelerator: "cpu", "gpu" or "auto".
@@ -98,6 +103,8 @@ class Settings:
     seed: int = option(0, "Training", 1, at_least=0)
     tbptt: int = option(0, "Training", 100, at_least=0)
     subsample: float = option(1.0, "Training", 0.5, above=0, at_most=1)
+    jitter: float = option(0.0, "Training", 0.2, at_least=0)
+    shift: int = option(0, "Training", 5, at_least=0)
     class_weights: str | tuple[float, ...] | None = option(None, "Training", "balanced")
     threads: int | None = option(None, "Training", 2, at_least=1)
     accelerator: str = option("cpu", "Training", "gpu", choices=("cpu", "gpu", "auto"))

@@ -15,6 +15,7 @@ from ..model import ModelSpec, Refusal, Relative, SequenceModel, refusal
 from ..settings import percents
 from ._calibration import USUAL_INTERVALS, interval_scores, intervals_of
 from ._events import Epoch
+from ._explain import Explanation, explain
 from ._objective import Objective
 from ._predict import Predictions, evaluate, evaluate_targets, predict
 from ._settings import Settings
@@ -121,8 +122,8 @@ class Trained:
         """Returns None if the model can do something, otherwise the reason with the cure.
 
         Args:
-            capability: "predict", "evaluate", "intervals", "backtest", "step", "stream", "export c", "export onnx",
-                "export pt2" or "pack".
+            capability: "predict", "evaluate", "intervals", "explain", "backtest", "step", "stream", "export c",
+                "export onnx", "export pt2" or "pack".
         """
         return refusal(capability, self.model, self.reading)
 
@@ -153,10 +154,30 @@ class Trained:
         """Returns the metrics of each target in its own units; empty for a single target."""
         return evaluate_targets(self.model, self.objective, data)
 
-    def predict(self, data: Sequences) -> Predictions:
-        """Returns class probabilities or values (in the units of the target) for such series."""
+    def predict(self, data: Any, *, anyway: bool = False) -> Predictions:
+        """Returns class probabilities or values (in the units of the target).
+
+        Args:
+            data: A file, a folder or a pattern of files, or a frame of pandas or polars, as for `chronode predict`; or
+                series that are scaled like the training series.
+            anyway: Whether to accept times or values of a file or frame that seem to be in other units.
+        """
+        if not isinstance(data, Sequences):
+            data = self.series(data, labeled=False, anyway=anyway)
         predictions = predict(self.model, self.objective, data)
         return replace(predictions, names=self.output_names() or predictions.names)
+
+    def explain(self, data: Sequences, *, of: str | None = None, spans: int = 4) -> Explanation:
+        """Returns the contributions of every channel, static column and span of time to the prediction of each series.
+
+        Args:
+            data: Series that are scaled like the training series.
+            of: Class or target to explain; by default the positive of two classes, the predicted one of more, or the
+                first target.
+            spans: Number of spans of equal duration.
+        """
+        self.check("explain")
+        return explain(self.model, self.objective, data, self.output_names(), of=of, spans=spans)
 
     def output_names(self) -> tuple[str, ...]:
         """Names of the target columns; empty if only the data have them."""

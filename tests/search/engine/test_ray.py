@@ -114,3 +114,35 @@ def test_a_fault_is_reported_and_the_others_continue(cluster, tmp_path):
     faults = {str(item.job): item.fault for item in make_runs(jobs, Ledger(tmp_path), RAY)}
     assert "learning_rate must be greater than 0" in faults.pop(str(jobs[0]))
     assert list(faults.values()) == [""]
+
+
+@pytest.mark.slow  # it starts new workers, too
+def test_chunks_are_scored_while_a_machine_and_the_mailbox_are_lost(cluster, lose_the_worker, tmp_path, monkeypatch):
+    import pyarrow.parquet as pq
+    import ray
+
+    from chronode.data import pack
+    from chronode.runs import train_run
+    from chronode.search import score_in_chunks
+    from chronode.search.engine import _ray
+
+    monkeypatch.chdir(tmp_path)
+    rows = [f"p{i % 30},{i // 30},{i % 7},{'yes' if i % 30 > 14 else 'no'}" for i in range(150)]
+    (tmp_path / "a.csv").write_text("who,t,x,ill\n" + "\n".join(rows) + "\n")
+    data = {"source": "a.csv", "target": ["ill"], "id": "who", "time": "t"}
+    model = {"model": "gru", "hidden_size": 4}
+    train_run(Config.from_dict({"data": data, "model": model, "training": {"epochs": 1}}), tmp_path / "run")
+    store = pack("a.csv", tmp_path / "a.series", id="who", time="t", ignore=["ill"])
+    pools = []
+    opened = _ray.RayTasks.__init__
+    monkeypatch.setattr(
+        _ray.RayTasks, "__init__", lambda pool, *given, **more: (pools.append(pool), opened(pool, *given, **more))[1]
+    )
+
+    def lose(*about):
+        lose_the_worker()
+        ray.kill(pools[0].mailbox, no_restart=False)
+
+    found = score_in_chunks(tmp_path / "run", store, tmp_path / "out", rows=30, engine=RAY, on_progress=lose)
+    ids = pq.read_table(tmp_path / "out")["who"].to_pylist()
+    assert found.chunks == 5 and sorted(ids) == sorted(f"p{i}" for i in range(30))

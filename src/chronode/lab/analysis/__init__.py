@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from ...system import lazy
 
 if TYPE_CHECKING:
-    from ...judge import Attribution, integrated_gradients
     from ...storage import Result
+    from ...training import Attribution, integrated_gradients
     from ._circle import Setting
     from ._equilibrium import Convergence, Eigenvalues, convergence, equilibrium_eigenvalues
     from ._expressivity import Sweep, Trajectory, arc_length, depth_table, lower_bound, principal, sweep, trajectory

@@ -6,7 +6,7 @@ COMMANDS = {
     "reproduce": ("commands", "Reproduce a table of a paper, or draw one of its figures."),
     "results": ("commands", "Write RESULTS.md from the ledger of finished runs."),
     "analyze": ("analyze", "Analyze models: health, gradients, equilibria, oscillators."),
-    "data": ("data", "Data sets: list, download, verify, build."),
+    "data": ("data", "Data sets: list, download, verify, build, pack."),
     "tasks": ("tasks", "The tasks of the papers: description, sizes and settings."),
 }
 """As `chronode.cli.app.COMMANDS`: each command, the module whose `attach` adds it, and the first line of its help."""

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from ...cli.store import with_stores
 from ...cli.tables import Table
 from ...settings import one_of
 from ...storage import check_new
@@ -17,7 +18,9 @@ from ..datasets._catalogue import DataSet, data_sets
 from ..datasets._copies import SEAL, DataError
 from ..datasets._download import cache_folder, fetch, mirror_folder, present
 
-data_app = typer.Typer(help="Data sets: list, download, verify, build.", no_args_is_help=True, rich_markup_mode=None)
+data_app = typer.Typer(
+    help="Data sets: list, download, verify, build, pack.", no_args_is_help=True, rich_markup_mode=None
+)
 
 
 def attach(app: typer.Typer) -> None:
@@ -220,3 +223,6 @@ def example_command(
 
     write_example(check_new(path, "PATH", force=force), patients, seed)
     print(f"{path} written; try `chronode train {path} --target outcome --id patient --time charted_at`")
+
+
+with_stores(data_app)

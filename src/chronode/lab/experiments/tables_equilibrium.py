@@ -13,7 +13,9 @@ from .recipe import Recipe, add_recipe
 _LONG = 1e-3
 # With clipped gradients higher rates work: after 600 steps of sequential MNIST, iRNN (K=1) has a validation accuracy of
 # 58.6% with a rate of 0.001 and 76.9% with 0.003 and clipped gradients; after 600 batches of 64, 68.1%.
-_PIXELS = in_steps(16_000, learning_rate=3e-3, clip=1.0, batch_size=64)
+# The baselines have a quarter of the steps.
+_BASELINES = {name: {"steps": 4_000} for name in ("fastrnn", "fastgrnn", "rnn", "antisymmetric", "lstm", "gru")}
+_PIXELS = in_steps(16_000, learning_rate=3e-3, clip=1.0, batch_size=64, by_model=_BASELINES)
 # Windows of one subject are similar, and models overfit to the training subjects.
 _SUBJECTS: dict[str, Any] = {"optimizer": "adamw", "weight_decay": 0.01, "model": {"dropout": 0.3}, "refit": True}
 # After three epochs of Google-12, iRNN (K=1) has a validation accuracy of 71.1% with a rate of 0.003, 81.5% with the
@@ -30,16 +32,27 @@ _KAG_LAPTOP: Mapping[str, Budget] = {
     "google-30": in_epochs(6, **COSINE, clip=1.0, by_model=_PLAIN),  # of 2.3 times as many recordings
     "ptb": in_steps(800, learning_rate=5e-3, clip=1.0, batch_size=16),
 }
+# On held-out thirds of the training subjects, iRNN (K=1) has 91.7% without and 92.7% with jitter after 800 steps, and
+# 93.2% after 2,400 with jitter and a running mean of the weights. The states of sigmoids are all positive, so that
+# dropout drowns what differs between them: they have 75% with the initial W of the others, 82% with a larger one, and
+# 90% if there is no dropout either; with a rate of 0.003, 90.6% after 2,400 steps and 91.8% after 4,800.
+_JITTER: dict[str, Any] = {**_SUBJECTS, "jitter": 0.15, "average": "ema", "average_decay": 0.99, "seeds": 3}
+_SIGMOID: dict[str, Any] = {**_JITTER, "learning_rate": 3e-3, "model": {"dropout": 0.0, "input_std": 1.0}}
+# After 15 epochs of Google-12, iRNN (K=1) has a validation loss of 0.291 without and 0.264 with a shift of 8 steps;
+# after 60 epochs 0.295 with it (93.5%), and 0.205 with jitter and a running mean of the weights in addition (94.1%).
+_WORDS: dict[str, Any] = {**COSINE, "clip": 1.0, "shift": 8, "jitter": 0.1, "by_model": _PLAIN}
+_WORDS |= {"average": "ema", "average_decay": 0.998, "seeds": 3}
 _SENSORS: dict[str, Any] = {"learning_rate": 1e-2, "schedule": "step", "drop_epochs": [200], "drop_factor": 0.1}
 _KAG_LONG: Mapping[str, Budget] = {
     "smnist": in_steps(56_000, learning_rate=3e-3, clip=1.0, batch_size=64),
     "psmnist": in_steps(56_000, learning_rate=3e-3, clip=1.0, batch_size=64),
     "noisy-mnist": in_steps(24_000, learning_rate=3e-3, clip=1.0, batch_size=64),
     "noisy-cifar": in_epochs(20, **COSINE, learning_rate=3e-3, clip=1.0, batch_size=64),
-    "har-2": in_epochs(300, seeds=3, batch_size=100, **_SENSORS, refit=True, options={"scaling": "step"}),
+    "har-2": in_steps(2_400, **_JITTER),
+    "sigmoid": in_steps(4_800, **_SIGMOID),
     "dsa-19": in_epochs(300, seeds=3, batch_size=100, **_SENSORS, refit=True),
-    "google-12": in_epochs(100, **COSINE, clip=1.0, by_model=_PLAIN),
-    "google-30": in_epochs(100, **COSINE, clip=1.0, by_model=_PLAIN),
+    "google-12": in_epochs(60, **_WORDS),
+    "google-30": in_epochs(30, **_WORDS),
     # SGD with rates of 5 and 20, as of other language models, diverged at the second step.
     "ptb": in_steps(4_800, learning_rate=5e-3, clip=1.0, batch_size=16, model={"dropout": 0.2}),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from .budgets import COSINE, FEW, in_epochs, in_steps
+from .budgets import FEW, in_epochs, in_steps
 from .recipe import Recipe, add_recipe, add_splits
 
 _PROGRAM = (
@@ -62,6 +62,8 @@ add_recipe(
         ),
     )
 )
+# In 30 CPU seconds, mmRNN has a validation error of 1.08 with batches of 64 and 1.36 with the paper's 256.
+_SMALL: dict[str, Any] = {"batch_size": 64, "optimizer": "adam", "smoothing": 0.99, "clip": 1.0}
 _WALKER = Recipe(
     "mmrnn/table6",
     "Walker2d: next-step prediction",
@@ -86,11 +88,8 @@ add_recipe(
         protocol="paper",
         budgets={
             **_WALKER.budgets,
-            "laptop": {
-                "mmrnn 64": in_epochs(200, clip=1.0),
-                "walker2d": in_steps(2_000, optimizer="adam", smoothing=0.99, clip=1.0),
-            },
-            "long": in_epochs(200, seeds=3, optimizer="adam", smoothing=0.99, clip=1.0, **COSINE),
+            "laptop": {"mmrnn 64": in_epochs(200, clip=1.0), "walker2d": in_steps(3_000, **_SMALL)},
+            "long": in_steps(10_000, seeds=3, **_SMALL),
         },
         incomparable={},
     )

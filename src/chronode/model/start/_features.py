@@ -305,6 +305,8 @@ def build_features(
     sizes = {name: value for name, value in description.items() if name != "kind"}
     if "gap" in sizes:
         sizes["gap"] = number("start.gap", sizes["gap"], above=0)
+    for name in sizes.keys() & {"channels", "steps", "levels", "season"}:
+        sizes[name] = whole(f"start.{name}", sizes[name], at_least=0 if name == "season" else 1)
     if "dilations" in sizes:
         sizes["dilations"] = tuple(whole("start.dilations", dilation, at_least=1) for dilation in sizes["dilations"])
     kinds = {kind.kind: kind for kind in (Summaries, RankedSummaries, Values, Readings, Positions, Patterns)}

@@ -48,6 +48,7 @@ class EquilibriumCell(Cell):
             theorem, memory independent of the iterations).
         tolerance: Largest residual that counts as equilibrium, relative to |γ q| where that is above 1.
         max_iterations: Maximum number of iterations of Newton's method.
+        input_std: Standard deviation of the initial W. Sigmoids learn faster with 1.
     """
 
     sequence_kernel = Kernel(
@@ -75,6 +76,7 @@ class EquilibriumCell(Cell):
         solver: str = "steps",
         tolerance: float = 1e-6,
         max_iterations: int = 50,
+        input_std: float = 0.1,
     ):
         super().__init__(input_size, hidden_size)
         self.K = whole("K", K, at_least=1)
@@ -95,12 +97,13 @@ class EquilibriumCell(Cell):
             )
         self.register_buffer("gamma", self.constant("gamma", number("gamma", gamma, above=0)))
         self.register_buffer("sign", self.constant("sign", float(sign)))
+        self.input_std = number("input_std", input_std, above=0)
         self._make_parameters(rank, number("eta", eta), whole("eta_steps", eta_steps, at_least=0))
 
     def _make_parameters(self, rank: int | None, eta: float, eta_steps: int) -> None:
         size = self.hidden_size
         self.inputs = nn.Linear(self.input_size, size)
-        nn.init.normal_(self.inputs.weight, std=0.1)
+        nn.init.normal_(self.inputs.weight, std=self.input_std)
         nn.init.zeros_(self.inputs.bias)
         if self.recurrent == "low-rank":
             rank = whole("rank", max(1, size // 4) if rank is None else rank, at_least=1)

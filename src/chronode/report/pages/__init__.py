@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from ...system import lazy
 
 if TYPE_CHECKING:
-    from ._charts import bar_chart, dot_chart, heat_map, shade
+    from ._charts import bar_chart, dot_chart, heat_map, interval_chart, shade
     from ._html import (
         Html,
         bullets,

@@ -76,37 +76,121 @@ def dot_chart(
         >>> dot_chart({"gru": [0.5, 0.7], "ltc": [0.9]}).count("<circle")
         3
     """
-    names = [shortened(name, 24) for name in rows]
-    left, top = 10 + max(map(text_width, names), default=0), 10 + 17 * bool(title)
-    floor = top + 22 * len(names)
-    low, high = span([value for values in rows.values() for value in values], list((lines or {}).values()))
-
-    def across(value: float) -> float:
-        return left + (value - low) / (high - low) * (width - left - 12)
-
-    body = [put(0, 14, title, color="#111827", bold=True)] if title else []
-    for tick in ticks(low, high, most=5):
-        body.append(f'<path d="M{across(tick):.1f} {top}V{floor}" stroke="{GRID}"/>')
-        body.append(put(across(tick), floor + 15, number(tick), anchor="middle"))
-    for value in (lines or {}).values():
-        body.append(f'<path d="M{across(value):.1f} {top}V{floor}" stroke="{GRAY}" stroke-dasharray="3 3"/>')
+    marks = lines or {}
+    frame = _Rows(list(rows), [value for values in rows.values() for value in values], marks, title, width, height=22)
+    low, high = frame.ends
     for index, (name, values) in enumerate(rows.items()):
-        y, color = top + 22 * index + 11, COLORS[index % len(COLORS)]
-        body.append(put(left - 6, y + 4, names[index], anchor="end", whole=name))
+        y, color = frame.name(index), COLORS[index % len(COLORS)]
         if len(values) > 1:
             mean, half = fmean(values), stdev(values)
-            ends = (across(max(mean - half, low)), across(min(mean + half, high)))
-            body.append(f'<path d="M{ends[0]:.1f} {y}H{ends[1]:.1f}" stroke="{color}" stroke-width="2"/>')
-            body.append(f'<path d="M{across(mean):.1f} {y - 7}v14" stroke="{color}" stroke-width="2"/>')
+            ends = (frame.across(max(mean - half, low)), frame.across(min(mean + half, high)))
+            frame.body.append(f'<path d="M{ends[0]:.1f} {y}H{ends[1]:.1f}" stroke="{color}" stroke-width="2"/>')
+            frame.body.append(f'<path d="M{frame.across(mean):.1f} {y - 7}v14" stroke="{color}" stroke-width="2"/>')
         for value in values:
-            mark = f'<circle cx="{across(value):.1f}" cy="{y}" r="3.2" fill="{color}" fill-opacity="0.6">'
-            body.append(f"{mark}<title>{escape(name)}: {number(value)}</title></circle>")
-    below = floor + 20
-    for text in (xlabel, *(f"dotted: {name} {number(value)}" for name, value in (lines or {}).items())):
-        if text:
-            below += 15
-            body.append(put((left + width) / 2, below - 4, text, anchor="middle"))
-    return svg(width, below, "".join(body), title)
+            mark = f'<circle cx="{frame.across(value):.1f}" cy="{y}" r="3.2" fill="{color}" fill-opacity="0.6">'
+            frame.body.append(f"{mark}<title>{escape(name)}: {number(value)}</title></circle>")
+    return frame.drawn(xlabel)
+
+
+def interval_chart(
+    names: Sequence[str],
+    values: ArrayLike,
+    low: ArrayLike,
+    high: ArrayLike,
+    *,
+    title: str = "",
+    xlabel: str = "",
+    lines: Mapping[str, float] | None = None,
+    width: int = 440,
+) -> str:
+    """Draws a dot with an interval for every name, and a line at 0.
+
+    Args:
+        names: Names on the left.
+        values: Values of the dots.
+        low: Lower ends of the intervals; NaN for none.
+        high: Upper ends.
+        title: Text above the chart.
+        xlabel: Text below the chart.
+        lines: Values of further dotted lines through all rows, by name.
+        width: Width of the drawing.
+
+    Example:
+        >>> interval_chart(["hr", "age"], [0.2, 0.0], [0.1, -0.1], [0.3, 0.1]).count("<circle")
+        2
+    """
+    table = np.array([np.asarray(column, dtype=np.float64) for column in (values, low, high)])
+    frame = _Rows(names, table[np.isfinite(table)], {"": 0.0, **(lines or {})}, title, width, height=20)
+    for index, name in enumerate(names):
+        y, (middle, first, last) = frame.name(index), frame.across(table[:, index])
+        if math.isfinite(first) and math.isfinite(last):
+            frame.body.append(f'<path d="M{first:.1f} {y}H{last:.1f}" stroke="{COLORS[0]}" stroke-width="2"/>')
+        if math.isfinite(middle):
+            circle = f'<circle cx="{middle:.1f}" cy="{y}" r="3.6" fill="{COLORS[0]}">'
+            frame.body.append(f"{circle}<title>{escape(f'{name}: {number(table[0, index])}')}</title></circle>")
+    return frame.drawn(xlabel)
+
+
+class _Rows:
+    """Chart with a row for every name: ticks, dotted lines through all rows, and texts below.
+
+    Args:
+        names: Names on the left.
+        values: Values that must fit.
+        lines: Values of the dotted lines; those with a name are listed below.
+        title: Text above the chart.
+        width: Width of the drawing.
+        height: Height of a row.
+
+    Attributes:
+        body: SVG text of the drawing.
+        ends: Lowest and highest value of the axis.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        values: ArrayLike,
+        lines: Mapping[str, float],
+        title: str,
+        width: int,
+        *,
+        height: int,
+    ):
+        self._names, self._lines, self._title, self._width, self._height = names, lines, title, width, height
+        self._shown = [shortened(name, 24) for name in names]
+        self._left, self._top = 10 + max(map(text_width, self._shown), default=0), 10 + 17 * bool(title)
+        self._floor = self._top + height * len(names)
+        self.ends = span(values, list(lines.values()))
+        self.body = [put(0, 14, title, color="#111827", bold=True)] if title else []
+        for tick in ticks(*self.ends, most=5):
+            self._line(tick, f'stroke="{GRID}"')
+            self.body.append(put(self.across(tick), self._floor + 15, number(tick), anchor="middle"))
+        for value in lines.values():
+            self._line(value, f'stroke="{GRAY}" stroke-dasharray="3 3"')
+
+    def across(self, value: Any) -> Any:
+        """Returns the place of a value, or of an array of values."""
+        low, high = self.ends
+        return self._left + (value - low) / (high - low) * (self._width - self._left - 12)
+
+    def name(self, index: int) -> int:
+        """Writes the name of a row, and returns the height of its middle."""
+        y = self._top + self._height * index + self._height // 2
+        self.body.append(put(self._left - 6, y + 4, self._shown[index], anchor="end", whole=self._names[index]))
+        return y
+
+    def drawn(self, xlabel: str) -> str:
+        """Returns the whole drawing."""
+        below = self._floor + 20
+        for text in (xlabel, *(f"dotted: {name} {number(value)}" for name, value in self._lines.items() if name)):
+            if text:
+                below += 15
+                self.body.append(put((self._left + self._width) / 2, below - 4, text, anchor="middle"))
+        return svg(self._width, below, "".join(self.body), self._title)
+
+    def _line(self, value: float, style: str) -> None:
+        self.body.append(f'<path d="M{self.across(value):.1f} {self._top}V{self._floor}" {style}/>')
 
 
 def shade(share: float, color: str) -> str:

@@ -33,9 +33,11 @@ class RayTasks(Pool[JobType]):
         self.started = not ray.is_initialized()
         if self.started:
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
-        # The queue handles retries. On this machine, the mailbox is only lost together with the driver.
+        # The queue handles retries. A mailbox that is killed is restarted; the reports that it had are lost.
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-        self.mailbox = ray.remote(num_cpus=0, scheduling_strategy=here)(_mailbox()).remote()
+        self.mailbox = ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1, scheduling_strategy=here)(
+            _mailbox()
+        ).remote()
         self.perform = ray.remote(num_cpus=1, max_retries=0, max_calls=1 if fresh else 0)(_perform)
         self.stopping: set[str] = set()
 

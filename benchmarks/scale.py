@@ -1,0 +1,230 @@
+"""Figures of data larger than memory, each beside the plain alternative; writes benchmarks/scale.json.
+
+    python benchmarks/scale.py --rows 20000000 --folder /tmp/scale
+
+Every measurement is a process of its own: CPU seconds are those of all its threads, memory is its largest resident set,
+which includes the pages of files that it has mapped. Alternatives take turns; the median counts. The workers of
+`predict` are children of another process: their CPU seconds and their memory are not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+ROLES = {"id": "patient", "time": "minute", "target": "ill"}
+FILES = 20
+STEPS = 200
+
+
+def tables(folder: Path, rows: int) -> None:
+    """Writes 20 Parquet files of unsorted rows with 6 columns, about 200 rows per series."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    (folder / "readings").mkdir(parents=True, exist_ok=True)
+    rng, count = np.random.default_rng(0), rows // FILES
+    for number in range(FILES):
+        path = folder / "readings" / f"{number:02}.parquet"
+        if path.exists():
+            continue
+        patient = rng.integers(0, rows // STEPS, count)
+        columns = {"patient": patient, "minute": rng.integers(0, 10**7, count)}
+        columns |= {name: rng.normal(size=count).astype(np.float32) for name in ("pulse", "pressure", "oxygen")}
+        columns["ill"] = (patient % 3 == 0).astype(np.int8)
+        pq.write_table(pa.table(columns), path)
+
+
+# ---- one process each --------------------------------------------------------------------------------------
+
+
+def pack(folder: Path) -> dict:
+    from chronode.data import pack, read_header
+
+    pack(folder / "readings", folder / "readings.series", **ROLES)
+    return {"rows": read_header(folder / "readings.series").rows}
+
+
+def copy(folder: Path) -> dict:
+    import duckdb
+
+    with duckdb.connect(config={"memory_limit": "1GB", "temp_directory": str(folder / "spill")}) as database:
+        source = f"read_parquet('{folder}/readings/*.parquet')"
+        database.sql(f"COPY (SELECT * FROM {source} ORDER BY patient, minute) TO '{folder}/sorted.parquet'")
+    (folder / "sorted.parquet").unlink()
+    return {}
+
+
+def _config(source: Path, **training: int) -> dict:
+    return {
+        "data": {"source": str(source)},
+        "model": {"model": "gru", "hidden_size": 32, "start": "none"},
+        "training": {"epochs": 1, "batch_size": 64, **training},
+    }
+
+
+def train(folder: Path) -> dict:
+    from chronode.runs import Config, train_run
+
+    shutil.rmtree(folder / "run", ignore_errors=True)
+    train_run(Config.from_dict(_config(folder / "readings.series", steps=100)), folder / "run")
+    return {}
+
+
+def _epoch(folder: Path, *, loaded: bool) -> dict:
+    """Seconds of the optimizer steps of up to 100 batches, from the store or from memory."""
+    from dataclasses import replace
+
+    from chronode.data import Parts
+    from chronode.runs import Config, assemble_run, choose, prepare
+
+    config = Config.from_dict(_config(folder / "readings.series"))
+    prepared = prepare(config)
+    parts = prepared.parts
+    few = Parts(parts.train[: 64 * 100], parts.valid[:64], parts.test[:64], parts.scaler)
+    if loaded:
+        few = Parts(*(part.loaded() for part in (few.train, few.valid, few.test)), few.scaler)
+    prepared = replace(prepared, parts=few)
+    config, _ = choose(config, prepared)
+    assembly = assemble_run(config, prepared)
+    wall, cpu = time.perf_counter(), time.process_time()
+    assembly.fit()
+    return {"fit_seconds": time.perf_counter() - wall, "fit_cpu": time.process_time() - cpu}
+
+
+def epoch_store(folder: Path) -> dict:
+    return _epoch(folder, loaded=False)
+
+
+def epoch_memory(folder: Path) -> dict:
+    return _epoch(folder, loaded=True)
+
+
+def _predict(folder: Path, workers: int) -> dict:
+    from chronode.search import Engine, score_in_chunks
+
+    shutil.rmtree(folder / "scores", ignore_errors=True)
+    options = {"engine": Engine(workers=workers), "rows": 250_000}
+    score_in_chunks(folder / "run", folder / "readings.series", folder / "scores", **options)
+    return {}
+
+
+def predict_1(folder: Path) -> dict:
+    return _predict(folder, 1)
+
+
+def predict_2(folder: Path) -> dict:
+    return _predict(folder, 2)
+
+
+def _text(folder: Path, suffix: str) -> Path:
+    import polars
+
+    path = folder / f"read.{suffix}"
+    if not path.exists():
+        frame = polars.read_parquet(sorted((folder / "readings").glob("*.parquet"))[: max(1, FILES // 4)])
+        frame.write_csv(path) if suffix == "csv" else frame.write_parquet(path)
+    return path
+
+
+def read_csv(folder: Path) -> dict:
+    from chronode.data import read
+
+    return {"rows": read(_text(folder, "csv"), **ROLES).rows}
+
+
+def polars_csv(folder: Path) -> dict:
+    import polars
+
+    polars.read_csv(_text(folder, "csv")).sort("patient", "minute")
+    return {}
+
+
+def read_parquet(folder: Path) -> dict:
+    from chronode.data import read
+
+    return {"rows": read(_text(folder, "parquet"), **ROLES).rows}
+
+
+def polars_parquet(folder: Path) -> dict:
+    import polars
+
+    polars.read_parquet(_text(folder, "parquet")).sort("patient", "minute")
+    return {}
+
+
+PAIRS = {
+    "pack / COPY ORDER BY of DuckDB": ("pack", "copy", 2),
+    "epoch from the store / from memory": ("epoch_store", "epoch_memory", 2),
+    "read CSV / polars with sort": ("read_csv", "polars_csv", 2),
+    "read Parquet / polars with sort": ("read_parquet", "polars_parquet", 2),
+    "predict, 2 processes / 1": ("predict_2", "predict_1", 2),
+}
+
+
+# ---- the whole ---------------------------------------------------------------------------------------------
+
+
+def measured(name: str, folder: Path) -> dict:
+    """Runs one function of this file in a process of its own."""
+    begun = time.perf_counter()
+    command = [sys.executable, __file__, "--only", name, "--folder", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{name} failed:\n{done.stderr[-2000:]}")
+    found = json.loads(done.stdout.splitlines()[-1])
+    return {**found, "seconds": time.perf_counter() - begun}
+
+
+def _median(runs: list[dict]) -> dict:
+    return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
+
+
+def main() -> None:
+    """Measures, or runs one function."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=int, default=100_000_000)
+    parser.add_argument("--folder", type=Path, default=Path("scale"))
+    parser.add_argument("--only", default="")
+    parser.add_argument("--output", type=Path, default=Path(__file__).with_suffix(".json"))
+    given = parser.parse_args()
+    if given.only:
+        found = globals()[given.only](given.folder)
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        found["cpu"] = used.ru_utime + used.ru_stime + children.ru_utime + children.ru_stime
+        found["peak_mib"] = max(used.ru_maxrss, children.ru_maxrss) / 1024
+        print(json.dumps(found))
+        return
+    tables(given.folder, given.rows)
+    result = {"rows": given.rows, "cores": os.cpu_count(), "load": os.getloadavg()[0], "figures": {}}
+    measured("pack", given.folder)  # for those that read the store
+    result["train"] = measured("train", given.folder)
+    for title, (one, other, times) in PAIRS.items():
+        runs: dict[str, list[dict]] = {one: [], other: []}
+        for _ in range(times):
+            for name in (one, other):
+                runs[name].append(measured(name, given.folder))
+        found = {name: _median(own) for name, own in runs.items()}
+        seconds, cpu = ("fit_seconds", "fit_cpu") if "fit_cpu" in found[one] else ("seconds", "cpu")
+        ratios = {kind: found[one][key] / found[other][key] for kind, key in (("time", seconds), ("CPU", cpu))}
+        result["figures"][title] = {"ratio": ratios, **found}
+        print(
+            f"| {title} | {ratios['time']:.2f} | {ratios['CPU']:.2f} | {found[one]['peak_mib']:,.0f} MiB |", flush=True
+        )
+    result["load_after"] = os.getloadavg()[0]
+    given.output.write_text(json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

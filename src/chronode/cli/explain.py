@@ -1,0 +1,165 @@
+"""`chronode explain`: the columns and spans of time that predictions rest on."""
+
+from __future__ import annotations
+
+import json as jsonlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from ..storage import check_new
+from .options import RunFolder, check_order, check_source, this_command, with_plugins
+from .predict import Anyway
+
+if TYPE_CHECKING:
+    from ..judge import Importance
+    from ..training import Explanation
+    from .tables import Table
+
+_MOST_ROWS = 20
+_MOST_COLUMNS = 6
+
+
+def attach(app: typer.Typer) -> None:
+    """Adds the command to `app`."""
+    app.command()(with_plugins(explain))
+
+
+def explain(
+    run: RunFolder,
+    data: Annotated[
+        str | None,
+        typer.Argument(
+            help="File whose predictions are explained; without one, the importance of every column on the test part "
+            "of the run.",
+            callback=check_source,
+        ),
+    ] = None,
+    of: Annotated[
+        str | None,
+        typer.Option(
+            "--of",
+            metavar="NAME",
+            help="Class or target to explain; by default the positive of two classes, the predicted one of more, or "
+            "the first target. [example: ill]",
+        ),
+    ] = None,
+    spans: Annotated[int, typer.Option(min=1, help="Number of spans of equal duration of each series.")] = 4,
+    repeats: Annotated[int, typer.Option(min=1, help="Permutations of each column for its importance.")] = 5,
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output", "-o", help="A .csv or .parquet file of contributions, or an .html page. [example: why.html]"
+        ),
+    ] = "",
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing output file.")] = False,
+    anyway: Anyway = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Explain predictions: contributions of channels, static columns and spans of time.
+
+    Contributions are integrated gradients; they sum to the difference between a prediction and that for a series of
+    means. The part of a model that has no gradients (trees) is divided by occlusion.
+
+    Example: chronode explain runs/vitals-1 new.csv -o why.html
+    """
+    from ..judge import permutation_importance
+    from ..report.explain_page import write_explanation
+    from ..runs import explanation_columns, load, series_of, write_table
+    from ..training import labeled
+    from .outcome import print_result, say, say_note
+
+    check_order("explain", run, data)
+    suffix = Path(output).suffix
+    if output and suffix not in (".csv", ".txt", ".parquet", ".pq", ".html"):
+        raise ValueError(f"--output {output} must be a .csv, .parquet or .html file.")
+    if output:
+        check_new(Path(output), "--output", force=force)
+    trained = load(run, anyway=anyway)
+    trained.check("explain")
+    console = Console(stderr=json)
+    importance = None
+    if data is None:
+        importance = permutation_importance(trained, series_of(trained, labeled=True), repeats=repeats)
+    label = "" if importance is None else labeled(importance.metric, trained.objective.positive).replace("_", " ")
+    series = series_of(trained, data, labeled=False, anyway=anyway)
+    for note in series.notes if data else ():
+        say_note(console, note)
+    found = trained.explain(series, of=of, spans=spans) if data is not None or output else None
+    options = {} if trained.reading is None else trained.reading.options
+    if output and found is not None:
+        if suffix == ".html":
+            title = f"{run}: {trained.model.title}"
+            about = {"title": title, "importance": importance, "label": label, "command": this_command()}
+            say(console, f"page: {write_explanation(output, found, series, **about)}")
+        else:
+            table = explanation_columns(found, series, id=options.get("id") or "series")
+            say(console, f"{write_table(table, output)}: {len(table['value']):,} rows with {', '.join(table)}")
+    if json:
+        about = {"run": str(run), "model": trained.model.title}
+        about |= {} if importance is None else {"importance": importance.as_dict()}
+        about |= {} if found is None else {"contributions": found.as_dict()}
+        print_result(jsonlib.dumps(about, indent=1))
+        return
+    if importance is not None:
+        console.print(_importance_table(importance, label))
+    if found is not None:
+        console.print(_contributions_table(found))
+        say(console, _parts(found))
+
+
+def _importance_table(found: Importance, label: str) -> Table:
+    from .outcome import shown
+    from .tables import Table
+
+    title = (
+        f"{label} {shown(found.value)} on {found.series:,} series of the test part; worse with the column of others by"
+    )
+    table = Table("column", title=title, title_justify="left")
+    for name in ("kind", "worse by", "95% interval"):
+        table.add_column(name, justify="left" if name == "kind" else "right")
+    for row in zip(found.names, found.kinds, found.losses, found.low, found.high, strict=True):
+        table.add_row(row[0], row[1], shown(row[2]), f"{shown(row[3])} to {shown(row[4])}")
+    return table
+
+
+def _contributions_table(found: Explanation) -> Table:
+    """Returns the first series with their largest contributions."""
+    import numpy as np
+
+    from .outcome import shown
+    from .tables import Table
+
+    names = [*found.channel_names, *found.static_names]
+    values = np.concatenate([found.channels, found.static], axis=1)
+    order = np.sort(np.argsort(-np.abs(values).mean(0), kind="stable")[:_MOST_COLUMNS])
+    few = values[:, order]
+    heads = [names[place] for place in order]
+    others = len(names) - len(heads)
+    table = Table("series", title="contributions", title_justify="left")
+    for name in ("output", "reference", *heads, *([f"{others} others"] if others else []), "prediction"):
+        table.add_column(name, justify="left" if name == "output" else "right")
+    for row in range(min(len(found), _MOST_ROWS)):
+        rest = [f"{values[row].sum() - few[row].sum():+.3g}"] if others else []
+        cells = [f"{value:+.3g}" for value in few[row]]
+        table.add_row(
+            str(found.ids[row]), found.names[row], shown(found.reference[row]), *cells, *rest, shown(found.output[row])
+        )
+    if len(found) > _MOST_ROWS:
+        table.caption = f"{len(found) - _MOST_ROWS:,} more series: -o why.csv writes all"
+    return table
+
+
+def _parts(found: Explanation) -> str:
+    """Says how the differences were divided, and what the sums miss."""
+    import numpy as np
+
+    rough = float(np.abs(found.by_occlusion).sum())
+    smooth = float(np.abs(found.output - found.reference - found.by_occlusion).sum())
+    how = "integrated gradients"
+    if rough:
+        share = 100 * rough / (rough + smooth)
+        how = f"{how} ({100 - share:.0f}%) and, for trees and features that count or rank, occlusion ({share:.0f}%)"
+    return f"divided by {how}; the sums miss at most {found.error.max(initial=0.0):.2g}"

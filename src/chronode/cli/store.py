@@ -1,0 +1,106 @@
+"""`chronode data pack` and `check`: stores of series that are larger than memory."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from ..runs import Config, DataConfig, asked_of, reading_fields
+from . import flags
+from .describe import describe
+from .options import check_source
+
+data_app = typer.Typer(help="Stores of series: pack, check.", no_args_is_help=True, rich_markup_mode=None)
+
+
+def attach(app: typer.Typer) -> None:
+    """Adds the commands to `app`."""
+    app.add_typer(data_app, name="data")
+
+
+def with_stores(app: typer.Typer) -> None:
+    """Adds the commands for stores, and for a look at a file, to a group."""
+    app.command("pack", cls=flags.PanelCommand)(pack)
+    app.command("check")(check)
+    app.command("describe", cls=flags.PanelCommand)(describe)
+
+
+def pack(
+    source: Annotated[
+        str,
+        typer.Argument(help="File, folder, pattern such as 'readings/*.parquet', or database.", callback=check_source),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write. [example: readings.series]")],
+    table: Annotated[str | None, typer.Option(help="Table of a DuckDB or SQLite file. [example: readings]")] = None,
+    query_sql: Annotated[
+        str | None,
+        typer.Option(help="Query of a DuckDB or SQLite file. [example: 'SELECT * FROM readings WHERE ward = 7']"),
+    ] = None,
+    memory: Annotated[str, typer.Option(help="Memory of the sort; the rest is on the disk.")] = "1GB",
+    force: Annotated[bool, typer.Option("--force", help="Replace a store that is there.")] = False,
+    **given: Any,
+) -> None:
+    """Sort tables of any size into a store of series.
+
+    `train`, `evaluate` and `predict` read a store batch by batch. A store that is up to date is left as it is.
+
+    Example: chronode data pack readings/ -o readings.series --id patient --time charted_at --target outcome
+    """
+    from ..data import is_store, made_from
+    from ..data import pack as pack_tables
+    from ..training import ProgressBar
+    from .outcome import say, say_note
+
+    console, data = Console(stderr=True), Config().with_values({"data": flags.values(DataConfig, given)}).data
+    asked = {**asked_of(data), "target": list(data.target)}
+    if output.exists() and not is_store(output):
+        raise ValueError(f"--output {output} is there already, and is not a store: give another name.")
+    if output.exists() and not force:
+        if made_from(output, source, asked, table=table, query=query_sql):
+            return say(console, f"{output} is up to date")
+        raise ValueError(f"--output {output} is there already, made of other tables or options; --force replaces it.")
+    began = time.monotonic()
+    with ProgressBar(1, console.file, runs=1) as bar:
+
+        def show(what: str, share: float, rows: int) -> None:
+            speed = share * rows / max(time.monotonic() - began, 1e-3)
+            bar.advance(what, share, f"{rows:,} rows, {speed:,.0f} rows/s")
+
+        pack_tables(source, output, table=table, query=query_sql, memory=memory, on_progress=show, **asked)
+    _say_result(console, output, time.monotonic() - began, say, say_note)
+
+
+def _say_result(console: Console, output: Path, seconds: float, say: Any, say_note: Any) -> None:
+    from ..data import read_header
+
+    header = read_header(output)
+    for note in header.head.notes:
+        say_note(console, note)
+    speed = f"{header.rows:,} rows, {header.series:,} series, {header.rows / seconds:,.0f} rows/s"
+    say(console, f"{output}: {speed}; train with: chronode train {output}")
+
+
+def check(store: Annotated[Path, typer.Argument(help="Store of series.", exists=True, file_okay=False)]) -> None:
+    """Compare the arrays of a store with their checksums.
+
+    The exit code is 1 if one of them is damaged.
+
+    Example: chronode data check readings.series
+    """
+    from ..data import check_store, is_store
+
+    if not is_store(store):
+        raise ValueError(f"{store} is not a store of series; `chronode data pack` writes one.")
+    damaged = check_store(store)
+    for line in damaged or ["ok"]:
+        print(f"{store}: {line}")
+    if damaged:
+        raise typer.Exit(1)
+
+
+pack = flags.with_fields(pack, DataConfig, reading_fields())
+with_stores(data_app)

@@ -1,0 +1,161 @@
+"""Sources of tables for DuckDB: Parquet files as they are, databases, and other files by way of Parquet."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from ..settings import SettingError, named
+from ._columns import arrow
+from ._many_files import check_same_columns, files_of, folders_of, tables_of
+from ._names import counted, known_column, listed
+from ._opening import first_line, suffix_of
+from ._readers import column_names
+
+_PARQUET = (".parquet", ".pq")
+_DATABASES = {"SQLite": (0, b"SQLite format"), "DuckDB": (8, b"DUCK")}
+_ROWS = 1 << 17
+
+
+def quoted(name: str) -> str:
+    """Returns a name as SQL writes it.
+
+    Example:
+        >>> quoted("charted at")
+        '"charted at"'
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def database_of(source: str | Path) -> str:
+    """Returns "DuckDB" or "SQLite" if the source is such a file; otherwise ""."""
+    if not Path(source).is_file():
+        return ""
+    with Path(source).open("rb") as file:
+        head = file.read(32)
+    return next((name for name, (at, magic) in _DATABASES.items() if head[at:].startswith(magic)), "")
+
+
+def table_in(
+    connection: Any,
+    source: str | Path,
+    folder: Path,
+    options: Mapping[str, Any],
+    notes: list[str],
+    *,
+    table: str | None = None,
+    query: str | None = None,
+) -> str:
+    """Returns what follows FROM in a query of DuckDB to read all rows of a source.
+
+    Args:
+        connection: The connection.
+        source: As for `pack`.
+        folder: Folder for files in between.
+        options: Options of `read`.
+        notes: Notes, to which those on the files are added.
+        table: Table of a database.
+        query: Query of a database.
+    """
+    kind = database_of(source)
+    if (table or query) and not kind:
+        raise SettingError("a table or a query can be given only for a DuckDB or SQLite file.", argument="table")
+    if kind == "DuckDB":
+        connection.execute(f"ATTACH {_text(source)} AS tables (READ_ONLY)")
+        connection.execute("USE tables")
+        names = [row[0] for row in connection.sql("SELECT table_name FROM duckdb_tables()").fetchall()]
+        names += [
+            row[0] for row in connection.sql("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
+        ]
+        return f"({query.rstrip().rstrip(';')})" if query else f"tables.{quoted(_only(names, table))}"
+    if kind == "SQLite":
+        return _parquet(_as_parquet(_sqlite(Path(source), table, query), folder))
+    files = files_of(source)
+    if all(suffix_of(file) in _PARQUET for file in files):
+        return _partitioned(files, Path(source), options, notes)
+    return _parquet(_as_parquet((part for _, part in tables_of(source, options, notes)), folder))
+
+
+def _text(value: Any) -> str:
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+def _only(names: list[str], table: str | None) -> str:
+    """Returns the table that was asked for, or the only one."""
+    if table is not None:
+        return known_column(table, names, "table", "tables")
+    if len(names) != 1:
+        raise SettingError(
+            f"the database has {counted(len(names), 'table')} ({listed(names)}): name one of them, or give a query.",
+            argument="table",
+        )
+    return names[0]
+
+
+def _sqlite(path: Path, table: str | None, query: str | None) -> Iterator[Any]:
+    """Yields the rows of a query of SQLite as Arrow tables."""
+    pa = arrow()
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+        tables = database.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
+        try:
+            rows = database.execute(query or f"SELECT * FROM {quoted(_only([row[0] for row in tables], table))}")
+        except sqlite3.Error as error:
+            raise ValueError(f"{path}: {first_line(error)}.") from error
+        names = [column[0] for column in rows.description]
+        while part := rows.fetchmany(_ROWS):
+            try:
+                yield pa.table([pa.array(column) for column in zip(*part, strict=True)], names=names)
+            except pa.ArrowException as error:
+                raise ValueError(f"{path}: a column has values of different types: {first_line(error)}.") from error
+
+
+def _as_parquet(tables: Iterable[Any], folder: Path) -> list[Path]:
+    """Writes tables to Parquet files, one at a time."""
+    arrow()
+    import pyarrow.parquet
+
+    files = []
+    for number, table in enumerate(tables):
+        files.append(folder / f"part-{number:06}.parquet")
+        pyarrow.parquet.write_table(table, files[-1], compression="lz4")
+    if not files:
+        raise ValueError("the table has no rows.")
+    return files
+
+
+def _parquet(files: Iterable[Path], more: str = "") -> str:
+    return f"read_parquet([{', '.join(map(_text, files))}], union_by_name = true{more})"
+
+
+def _partitioned(files: list[Path], source: Path, options: Mapping[str, Any], notes: list[str]) -> str:
+    """Returns the rows of Parquet files, with the columns of folders such as year=2024."""
+    good, bad = [], []
+    first: list[str] | None = None
+    for file in files:
+        names = column_names(file, options)
+        if names is None:
+            if not options.get("skip_bad"):
+                raise ValueError(f"{file}: this is not a valid Parquet file; {named('skip_bad', True)} leaves it out.")
+            bad.append(file.name)
+            continue
+        names += [name for name in folders_of(file, source) if name not in names]
+        first = first or names
+        check_same_columns(file, first, names)
+        good.append(file)
+    if first is None:
+        raise ValueError(f"{source}: no file could be read: {listed(bad, most=3)}.")
+    if bad:
+        notes.append(f"left out because they cannot be read: {listed(bad, most=5)}.")
+    folders = [folders_of(file, source) for file in good]
+    types = {name: "BIGINT" if all(_is_whole(each[name]) for each in folders) else "VARCHAR" for name in folders[0]}
+    hive = ", ".join(f"{quoted(name)}: {kind}" for name, kind in types.items())
+    more = f", hive_partitioning = true, hive_types = {{{hive}}}" if types else ", hive_partitioning = false"
+    return f"(SELECT {', '.join(map(quoted, first))} FROM {_parquet(good, more)})"
+
+
+def _is_whole(text: str) -> bool:
+    digits = text.lstrip("-")
+    return text == "__HIVE_DEFAULT_PARTITION__" or (digits.isdecimal() and (digits == "0" or digits[0] != "0"))

@@ -1,0 +1,234 @@
+"""Drift: whether new series look like those of training, by a permutation test over series."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data import Sequences
+from ..settings import number, whole
+from ..storage import Result
+from ..training import LOWER_IS_BETTER
+from ._intervals import weighted_metric
+
+Floats = NDArray[np.float64]
+_MOST_UNITS = 1_000
+_FEWEST_UNITS = 20  # stretches of a single series
+_DRAWS = 1_000
+
+
+@dataclass(frozen=True)
+class Drift(Result):
+    """Comparison of new series with those of training, the most different feature first.
+
+    Attributes:
+        names: Names of the features, such as "pulse: level" or "p(ill)".
+        distances: Largest difference of the cumulative distributions of training and new series, 0 to 1.
+        p_values: Probability of a distance this large of any feature if nothing has changed.
+        before: Median of the training series.
+        now: Median of the new series.
+        level: Probability of a false alarm over all features.
+        units: Number of series, groups or stretches of time of training and new.
+    """
+
+    names: tuple[str, ...]
+    distances: Floats
+    p_values: Floats
+    before: Floats
+    now: Floats
+    level: float
+    units: tuple[int, int]
+
+    @property
+    def found(self) -> tuple[str, ...]:
+        """Features that have changed."""
+        return tuple(name for name, p in zip(self.names, self.p_values, strict=True) if p <= self.level)
+
+
+def find_drift(
+    before: Mapping[str, Floats], now: Mapping[str, Floats], *, level: float = 0.01, draws: int = 999, seed: int = 0
+) -> Drift:
+    """Compares features of training and new series, one number per series each.
+
+    The distances are those of Kolmogorov and Smirnov, times the root of the number of series. Their largest value over
+    all features is compared with those of random divisions of all series into two parts of the same sizes (Westfall and
+    Young, 1993), so that `level` is the probability of a false alarm over all features together.
+
+    Args:
+        before: Feature -> `(n,)` numbers of the training series, NaN where unknown.
+        now: The same of the new series, `(m,)`.
+        level: Probability of a false alarm.
+        draws: Number of random divisions.
+        seed: Random seed.
+
+    Example:
+        >>> draw = np.random.default_rng(0).normal
+        >>> before, now = {"a": draw(size=200), "b": draw(size=200)}, {"a": draw(size=50), "b": draw(2, size=50)}
+        >>> find_drift(before, now).found
+        ('b',)
+    """
+    number("level", level, above=0, below=1)
+    whole("draws", draws, at_least=19)
+    names = list(before)
+    rng = np.random.default_rng(seed)
+    table = [np.stack([np.asarray(side[name], dtype=np.float64) for name in names], axis=1) for side in (before, now)]
+    table = [
+        side if len(side) <= _MOST_UNITS else side[np.sort(rng.choice(len(side), _MOST_UNITS, False))] for side in table
+    ]
+    sizes = len(table[0]), len(table[1])
+    is_new = np.arange(sum(sizes)) >= sizes[0]
+    marks = np.stack([is_new, *(rng.permutation(is_new) for _ in range(draws))])
+    every = np.concatenate(table)
+    scaled, distances = np.zeros((len(names), draws + 1)), np.zeros(len(names))
+    for place in range(len(names)):
+        found, root = _distances(every[:, place], marks)
+        scaled[place], distances[place] = found * root, found[0]
+    largest = scaled[:, 1:].max(0)
+    p_values = (1 + (largest >= scaled[:, :1] - 1e-12).sum(1)) / (1 + draws)
+    order = np.lexsort((-scaled[:, 0], p_values))
+    medians = [
+        np.array([np.nanmedian(column) if not np.isnan(column).all() else np.nan for column in side.T])
+        for side in table
+    ]
+    return Drift(
+        tuple(names[place] for place in order),
+        distances[order],
+        p_values[order],
+        medians[0][order],
+        medians[1][order],
+        level,
+        sizes,
+    )
+
+
+def _distances(values: Floats, marks: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """Returns the distances of the two parts of each division `(draws, rows)`, and the root of their sizes."""
+    known = ~np.isnan(values)
+    order = np.argsort(values[known], kind="stable")
+    ends = np.append(np.flatnonzero(np.diff(values[known][order])), known.sum() - 1)
+    if not known.any():
+        return np.zeros(len(marks)), np.zeros(len(marks))
+    new = np.cumsum(marks[:, known][:, order], axis=1)
+    steps = np.arange(1, known.sum() + 1)
+    there = new[:, -1:].astype(np.float64)
+    old = steps[-1] - there
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gaps = np.abs(new / there - (steps - new) / old)[:, ends].max(1)
+        return np.nan_to_num(gaps), np.sqrt(there * old / steps[-1])[:, 0]
+
+
+def features_of(s: Sequences, *, changes: bool = False, steps: int = 0) -> dict[str, Floats]:
+    """Returns numbers that describe each group of series: level, spread and missing share of every channel, and times.
+
+    Args:
+        s: Whole series, not scaled.
+        changes: Whether changes from step to step count instead of levels, as for forecasts, which follow any level.
+        steps: Length of the stretches that series are cut into; 0 for whole series.
+
+    Example:
+        >>> from chronode.data import from_list
+        >>> features_of(from_list([[1.0, 3.0], [5.0, 5.0]], channels=["x"]))["x: level"].tolist()
+        [2.0, 5.0]
+    """
+    rng = np.random.default_rng(0)
+    picked = np.sort(rng.choice(len(s), min(len(s), 4 * _MOST_UNITS), replace=False))
+    names = [
+        f"{name}: {what}" for name in s.channels for what in ("changes" if changes else "level", "spread", "missing")
+    ]
+    rows, units = [], []
+    for row in picked.tolist():
+        series = s[row]
+        size = steps or len(series.values)
+        for first in range(0, max(1, len(series.values) - size // 2), size):
+            part = slice(first, first + size)
+            numbers = _numbers(series.values[part].astype(np.float64), changes)
+            later = series.dt[part][1:]
+            numbers += [float(later.mean()) if len(later) else np.nan, float(len(series.values))]
+            rows.append(numbers + ([] if series.static is None else series.static.astype(np.float64).tolist()))
+            units.append(f"{series.group} {first}" if steps else str(series.group))
+    names += ["time between observations", "steps", *s.static_names]
+    place = np.unique(units, return_inverse=True)[1]
+    table = np.array(rows).reshape(len(rows), len(names))
+    known = ~np.isnan(table)
+    sums = np.stack([np.bincount(place, np.where(known, table, 0)[:, k]) for k in range(len(names))], axis=1)
+    counts = np.stack([np.bincount(place, known[:, k]) for k in range(len(names))], axis=1)
+    means = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+    skipped = {"steps"} if changes or steps else set()
+    skipped |= {"time between observations"} if s.base_times is None else set()
+    return {name: means[:, k] for k, name in enumerate(names) if name not in skipped}
+
+
+def _numbers(values: Floats, changes: bool) -> list[float]:
+    """Returns level, spread and missing share of every channel."""
+    found: list[float] = []
+    for column in values.T:
+        known = column[~np.isnan(column)]
+        moved = np.diff(known) if changes else known
+        level = float(moved.mean()) if len(moved) else np.nan
+        found += [level, float(moved.std()) if len(moved) > 1 else np.nan, 1 - len(known) / max(len(column), 1)]
+    return found
+
+
+def stretch_length(s: Sequences) -> int:
+    """Returns the length of the stretches that a few series are cut into, to have enough to compare; 0 for none."""
+    if len(np.unique(s.groups)) >= _FEWEST_UNITS // 2:
+        return 0
+    return max(2, int(s.lengths.sum()) // _FEWEST_UNITS)
+
+
+@dataclass(frozen=True)
+class MetricChange(Result):
+    """A metric of new series beside that of the test part.
+
+    Attributes:
+        metric: Name of the metric.
+        before: Its value on the test part.
+        now: Its value on the new series.
+        low: Lower end of the 95% interval of how much worse it is now.
+        high: Upper end of that interval.
+    """
+
+    metric: str
+    before: float
+    now: float
+    low: float
+    high: float
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether it is worse by more than chance allows."""
+        return self.low > 0
+
+
+def metric_change(
+    metric: str,
+    before: tuple[NDArray[np.generic], NDArray[np.generic], NDArray[np.generic]],
+    now: tuple[NDArray[np.generic], NDArray[np.generic], NDArray[np.generic]],
+    *,
+    positive: int = 1,
+    seed: int = 0,
+) -> MetricChange:
+    """Compares a metric of two sets of predictions, each drawn with replacement by group.
+
+    Args:
+        metric: Name of the metric.
+        before: Predictions, true values and groups of the test part, as for `metric_intervals`.
+        now: Those of the new series.
+        positive: Number of the positive class of two.
+        seed: Random seed of the bootstrap.
+    """
+    rng = np.random.default_rng(seed)
+    values = []
+    for predicted, true, groups in (before, now):
+        names, place = np.unique(groups, return_inverse=True)
+        drawn = rng.multinomial(len(names), np.full(len(names), 1 / len(names)), size=_DRAWS).astype(np.float64)
+        weights = np.concatenate([np.ones((1, len(names))), drawn])
+        found = weighted_metric(metric, predicted, true, place, weights, positive)
+        values.append(np.full(_DRAWS + 1, np.nan) if found is None else found)
+    worse = (values[1] - values[0]) * (1 if metric in LOWER_IS_BETTER else -1)
+    drawn = worse[1:][np.isfinite(worse[1:])]
+    low, high = np.quantile(drawn, [0.025, 0.975]) if len(drawn) else (np.nan, np.nan)
+    return MetricChange(metric, float(values[0][0]), float(values[1][0]), float(low), float(high))

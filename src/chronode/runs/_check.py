@@ -1,0 +1,126 @@
+"""Check of new data against those of a run: drift of inputs, of predictions, and of the metric if labels are there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data import Sequences
+from ..judge import Drift, MetricChange, features_of, find_drift, metric_change, stretch_length
+from ..settings import SettingError
+from ..training import OWN_METRICS, Trained, known_rows
+from ._config import Config
+from ._trained import prepared_of
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """Result of a check.
+
+    Attributes:
+        inputs: Drift of the inputs.
+        predictions: Drift of the predictions, compared with those for the test part; None without a test part.
+        metric: Change of the selection metric; None without labels or without a test part.
+        features: Features of the training and of the new series, by name.
+        series: Number of new series.
+        notes: Remarks on the new data.
+    """
+
+    inputs: Drift
+    predictions: Drift | None
+    metric: MetricChange | None
+    features: dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]
+    series: int
+    notes: tuple[str, ...]
+
+    @property
+    def found(self) -> tuple[str, ...]:
+        """Names of all that has changed by more than chance allows."""
+        parts = [*self.inputs.found, *(() if self.predictions is None else self.predictions.found)]
+        worse = self.metric is not None and self.metric.is_worse
+        return (*parts, *([f"{self.metric.metric} is worse"] if worse and self.metric is not None else []))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns plain data for JSON."""
+        parts = {"inputs": self.inputs, "predictions": self.predictions, "metric": self.metric}
+        plain = {name: None if part is None else part.as_dict() for name, part in parts.items()}
+        return {"changed": list(self.found), "series": self.series, **plain, "notes": list(self.notes)}
+
+
+def check_data(trained: Trained, source: Any, *, level: float = 0.01) -> CheckResult:
+    """Compares a new file or frame with the data of a run.
+
+    Args:
+        trained: The model of a run folder whose data file is still there.
+        source: The file, or a frame.
+        level: Probability of a false alarm over all inputs, and over all predictions.
+    """
+    reading, config = trained.reading, Config.from_dict(dict(trained.facts.get("config", {})))
+    if reading is None or trained.path is None or not trained.path.is_dir():
+        raise SettingError(
+            "a check compares new data with the file of a run",
+            argument="run",
+            cure="pass a run folder trained on a file",
+        )
+    test = prepared_of(trained).parts.test
+    before = reading.matched(config.data.source, labeled=False, anyway=True)
+    labels = bool(reading.horizon) or _has_target(trained, source)
+    now = reading.matched(source, labeled=labels, anyway=True)
+    changes, steps = reading.relative is not None, stretch_length(before)
+    features = [features_of(s, changes=changes, steps=steps) for s in (before, now)]
+    inputs = find_drift(*features, level=level)
+    pairs = {name: (features[0][name], features[1][name]) for name in features[0]}
+    new = reading.inputs(now, labeled=labels)
+    predictions = metric = None
+    if len(test) and len(new):
+        sides = [_predicted(trained, s) for s in (test, new)]
+        predictions = find_drift(*sides, level=level)
+        pairs |= {name: (sides[0][name], sides[1][name]) for name in sides[0]}
+        metric = _metric_change(trained, test, new) if labels and _known(new) else None
+    return CheckResult(inputs, predictions, metric, pairs, len(now), now.notes)
+
+
+def _has_target(trained: Trained, source: Any) -> bool:
+    """Returns whether a file or frame has the target column."""
+    assert trained.reading is not None
+    try:
+        trained.reading.matched(source, labeled=True, anyway=True)
+    except ValueError:
+        return False
+    return True
+
+
+def _known(s: Sequences) -> bool:
+    return s.target is not None and len(s.labeled()) > 0
+
+
+def _predicted(trained: Trained, s: Sequences) -> dict[str, NDArray[np.float64]]:
+    """Returns the mean prediction of each group of series, by class or target."""
+    predictions = trained.predict(s)
+    means = np.array([np.nanmean(np.atleast_2d(values), axis=0) for values in predictions.values])
+    if trained.reading is not None and trained.reading.relative is not None:  # forecasts follow the level
+        means = means - np.tile(trained.last_values(s), means.shape[1] // len(trained.reading.relative))
+    names = predictions.names if predictions.classes is None else [f"p({name})" for name in predictions.classes]
+    if predictions.classes is not None and len(predictions.classes) == 2:
+        one = trained.objective.positive_number
+        names, means = [names[one]], means[:, [one]]
+    place = np.unique(s.groups, return_inverse=True)[1]
+    if place.max() < 2:  # windows of one series
+        place = np.arange(len(s))
+    counts = np.bincount(place)
+    return {f"prediction: {name}": np.bincount(place, means[:, k]) / counts for k, name in enumerate(names)}
+
+
+def _metric_change(trained: Trained, test: Sequences, new: Sequences) -> MetricChange:
+    goal = trained.objective
+    metric = goal.metric if goal.metric != "loss" and goal.metric not in OWN_METRICS else ""
+    metric = metric or ("cross_entropy" if goal.kind == "class" else "rmse")
+    return metric_change(metric, _rows(trained, test), _rows(trained, new), positive=goal.positive_number)
+
+
+def _rows(trained: Trained, s: Sequences) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    s = s.with_classes(trained.objective.classes).labeled()
+    return known_rows(s, trained.predict(s))

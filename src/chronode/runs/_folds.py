@@ -1,0 +1,108 @@
+"""Cross-validation of a configuration: every series is predicted by a model that was trained without its group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..data import folds_of, is_there
+from ..judge import metric_intervals
+from ..settings import SettingError, named, whole
+from ..training import Event, Note, Objective, known_rows
+from ._choose import assemble_run
+from ._config import Config
+from ._prepare import prepare
+from ._results import with_given_target
+from ._series import read_source
+from ._tables import Columns, columns_of
+
+
+@dataclass(frozen=True)
+class CrossValidation:
+    """Result of a cross-validation.
+
+    Attributes:
+        scores: Metrics of all out-of-fold predictions together.
+        intervals: Metric -> 95% interval over groups of series.
+        folds: Metrics of each fold.
+        predictions: Table of out-of-fold predictions with the true targets and the fold of each row.
+        positive: Positive one of two classes.
+    """
+
+    scores: dict[str, float]
+    intervals: dict[str, tuple[float, float]]
+    folds: tuple[dict[str, float], ...]
+    predictions: Columns
+    positive: str | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns the metrics as plain data for JSON."""
+        return {
+            "metrics": self.scores,
+            "intervals": self.intervals,
+            "folds": list(self.folds),
+            "positive": self.positive,
+        }
+
+
+def cross_validate(
+    config: Config, folds: int = 5, *, on_event: Callable[[Event], None] | None = None
+) -> CrossValidation:
+    """Trains the model of a config once per fold, and predicts the series that were left out.
+
+    The model and its settings are those of the config: they are not chosen again in every fold.
+
+    Args:
+        config: Complete config of a run on a file, with one target per series or step.
+        folds: Number of folds; the series of a group are in the same one.
+        on_event: Called with a Note after each fold.
+    """
+    whole("folds", folds, at_least=2)
+    if config.data.horizon or not is_there(config.data.source):
+        cure = "use `chronode backtest`" if config.data.horizon else "pass a run on a file"
+        raise SettingError(f"{named('folds')} needs a target in a file", argument="folds", cure=cure)
+    series = read_source(config.data).labeled()
+    groups = len(np.unique(series.groups))
+    if groups < 2 * folds:
+        raise SettingError(
+            f"{named('folds', folds)} needs at least {2 * folds} groups of series, there are {groups}",
+            argument="folds",
+            cure=f"pass {named('folds', max(2, groups // 2))}",
+        )
+    train, valid = (share / (1 - config.data.shares[2]) for share in config.data.shares[:2])
+    own = config.with_values({"data": {"split": [train, valid, 0.0], "test": ""}})
+    place = folds_of(series, folds, seed=config.training.seed)
+    rows, scores, tables, goal = [], [], [], None
+    for fold in range(folds):
+        prepared = prepare(own, series[place != fold])
+        fitted = replace(assemble_run(own, prepared).fit(), reading=prepared.reading)
+        assert prepared.reading is not None
+        goal = fitted.objective
+        part = prepared.reading.inputs(series[place == fold], labeled=True).with_classes(goal.classes)
+        predictions = fitted.predict(part)
+        rows.append(known_rows(part, predictions))
+        scores.append(fitted.evaluate(part))
+        names = {"id": config.data.id or "series", "time": config.data.time}
+        table = columns_of(predictions, with_given_target(part), **names, truth=True)
+        tables.append({**table, "fold": [fold + 1] * len(next(iter(table.values())))})
+        if on_event is not None:
+            shown = ", ".join(f"{name} {value:.4g}" for name, value in scores[-1].items())
+            on_event(Note(f"fold {fold + 1} of {folds}: {shown}"))
+    assert goal is not None
+    predicted, true, owners = (np.concatenate([row[k] for row in rows]) for k in range(3))
+    together = {name: [cell for table in tables for cell in table[name]] for name in tables[0]}
+    ends = metric_intervals(goal.metrics, predicted, true, owners, positive=goal.positive_number)
+    return CrossValidation(_pooled(goal, predicted, true), ends, tuple(scores), together, goal.positive)
+
+
+def _pooled(goal: Objective, predicted: Any, true: Any) -> dict[str, float]:
+    """Returns the metrics of all predictions together, values in their own units."""
+    found = goal.scores()
+    values = torch.from_numpy(np.asarray(predicted, dtype=np.float64))
+    target = torch.from_numpy(np.asarray(true, dtype=np.int64 if goal.classes is not None else np.float64))
+    found.update(values.clamp(min=1e-38).log() if goal.classes is not None else values, target)
+    return found.compute()
