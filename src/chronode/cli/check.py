@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from ..storage import check_new
-from .options import RunFolder, check_order, check_source, this_command, with_plugins
+from .options import Labels, RunFolder, check_order, check_source, this_command, with_plugins
 
 if TYPE_CHECKING:
     from ..runs import CheckResult
@@ -31,6 +31,7 @@ def check(
     data: Annotated[
         str, typer.Argument(help="New file; with the target, the metric is compared too.", callback=check_source)
     ],
+    labels: Labels = None,
     level: Annotated[
         float, typer.Option(min=1e-4, max=0.5, help="Probability of a false alarm if nothing has changed.")
     ] = 0.01,
@@ -55,7 +56,7 @@ def check(
             raise ValueError(f"--output {output} must be an .html file.")
         check_new(output, "--output", force=force)
     console = Console(stderr=json)
-    result = check_data(load(run), data, level=level)
+    result = check_data(load(run), data, level=level, labels=labels)
     if output is not None:
         say(
             console,

@@ -89,6 +89,13 @@ Ahead = Annotated[
     ),
 ]
 ConfigFile = Annotated[Path | None, typer.Option(help="YAML file with settings, as for `train`. [example: small.yaml]")]
+Labels = Annotated[
+    str | None,
+    typer.Option(
+        help="Second file with the target of each id, or of each id and time. [example: outcomes.csv]",
+        callback=check_source,
+    ),
+]
 Workers = Annotated[
     int,
     typer.Option(

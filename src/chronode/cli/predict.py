@@ -14,7 +14,7 @@ from rich.console import Console
 from ..settings import SettingError, named
 from ..storage import check_new
 from .flags import words
-from .options import Address, RunFolder, check_order, check_source, engine_for, this_command, with_plugins
+from .options import Address, Labels, RunFolder, check_order, check_source, engine_for, this_command, with_plugins
 
 if TYPE_CHECKING:
     from ..data import Sequences
@@ -58,6 +58,7 @@ def evaluate(
             callback=check_source,
         ),
     ] = None,
+    labels: Labels = None,
     intervals: Intervals = "",
     until: Annotated[
         str,
@@ -101,9 +102,9 @@ def evaluate(
     check_order("evaluate", run, data)
     console = Console(stderr=json)
     if folds is not None:
-        return _cross_validate(run, data, folds, output, console, json)
+        return _cross_validate(run, data, labels, folds, output, console, json)
     trained = load(run, anyway=anyway)
-    series = series_of(trained, data, labeled=True, anyway=anyway)
+    series = series_of(trained, data, labeled=True, anyway=anyway, labels=labels)
     for note in series.notes if data else ():
         say_note(console, note)
     if until or first:
@@ -132,7 +133,7 @@ def evaluate(
 
 
 def _cross_validate(
-    run: Path, data: str | None, folds: int, output: Path | None, console: Console, as_json: bool
+    run: Path, data: str | None, labels: str | None, folds: int, output: Path | None, console: Console, as_json: bool
 ) -> None:
     """Prints cross-validated metrics of the configuration of a run."""
     from ..runs import Run, config_of, cross_validate, write_table
@@ -142,7 +143,7 @@ def _cross_validate(
     if output is not None and output.suffix not in (".csv", ".parquet"):
         raise ValueError(f"--output {output} must be a .csv or .parquet file for the predictions of --folds.")
     config = config_of(Run.open(run))
-    config = config if data is None else config.with_values({"data": {"source": data}})
+    config = config if data is None else config.with_values({"data": {"source": data, "labels": labels}})
     found = cross_validate(
         config, folds, on_event=lambda event: say(console, event.text) if isinstance(event, Note) else None
     )

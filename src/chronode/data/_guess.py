@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from ..settings import SettingError, named
 from ._cells import absent, is_text, missing_markers, numbers
 from ._columns import Column, as_columns, codes
 from ._dates import moments_of
+from ._labels import guess_roles, label_columns
 from ._names import known_columns, one_or_more
 from ._opening import suffix_of
 from ._settings import FILE_OPTIONS
@@ -151,10 +152,15 @@ def guess_file(path: Path, given: Mapping[str, Any], *, forecast: bool = False, 
     if table is None:
         return Guess()
     with naming(path):
-        names = [*table]
+        names, more = [*table], {}
+        if given.get("labels"):
+            labels = label_columns(given["labels"], given.get("missing_values") or ())
+            more = guess_roles(labels, names, given) if wanted else {}
+            names += labels
         for role in _ROLES:
             known_columns(one_or_more(given.get(role) or ()), names, role)
-        return guess(table, given, forecast=forecast) if wanted else Guess()
+        guessed = guess(table, {**given, **more}, forecast=forecast) if wanted else Guess()
+        return replace(guessed, options={**more, **guessed.options})
 
 
 def file_gap(path: Path, given: Mapping[str, Any]) -> float | None:

@@ -72,6 +72,12 @@ def pack(
             f"{named(wrong[0], asked[wrong[0]])}: only tables with a row per id and time can be packed.",
             argument=wrong[0],
         )
+    if "labels" in asked:
+        raise SettingError(
+            f"{named('labels', asked['labels'])} cannot be packed",
+            argument="labels",
+            cure="join the labels first, for example in a query of DuckDB",
+        )
     path, notes = Path(path), []
     facts = {"path": str(Path(source).absolute()), "state": state_of(source)}
     facts["asked"] = question(asked, table, query)

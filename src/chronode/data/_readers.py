@@ -14,6 +14,7 @@ from ..settings import SettingError, error_at, named
 from ..system import load_installed
 from ._channel_rows import from_channel_rows
 from ._columns import OwnColumns, arrow, frame_names, is_frame
+from ._labels import with_labels
 from ._many_files import columns_of_many, is_many, read_many
 from ._names import listed, related
 from ._opening import PACKED, as_file, check_content, check_unpacked_size, is_pipe, opened, suffix_of
@@ -157,7 +158,8 @@ def read(path: str | Path, **options: Any) -> Sequences:
         options: None is the same as omitting an option. For tables, the options of `from_long`; with `channel` and
             `value` those of `from_channel_rows`; with `row_per_series=True` those of `from_series_rows`. The format of
             text is detected unless delimiter, decimal, thousands, encoding, comment or names (of the columns) are
-            given; `sheet` selects the sheet of an Excel file. For .ts, the options of `read_ts`. For arrays, those of
+            given; `sheet` selects the sheet of an Excel file; `labels` is a file or frame with the target (and weight)
+            of each `id`, or of each id and `time`. For .ts, the options of `read_ts`. For arrays, those of
             `from_numpy`; in .npz, values, target, times, dt, lengths, ids and groups (or time, id and group) name
             arrays in the file.
 
@@ -203,6 +205,9 @@ def _from_table(table: Any, notes: Sequence[str], options: Mapping[str, Any]) ->
 
 def read_frame(table: Any, **options: Any) -> Sequences:
     """Reads a frame as `read` reads a file that holds it; options for the format of a file are ignored."""
+    notes: Sequence[str] = ()
+    if options.get("labels") is not None:
+        table, options, notes = with_labels(table, options)
     by_series = options.get("row_per_series")
     left_out = (*FILE_OPTIONS, "row_per_series")
     # Entries of `options_like` about the channel, which is not a column if every row is a series.
@@ -210,7 +215,7 @@ def read_frame(table: Any, **options: Any) -> Sequences:
     options = {name: value for name, value in options.items() if value is not None and name not in left_out}
     layout = from_series_rows if by_series else from_channel_rows if "channel" in options else from_long
     check_options(options, layout)
-    return layout(table, **options)
+    return layout(table, **options).with_notes(*notes)
 
 
 def _table_and_notes(content: Any) -> tuple[Any, Sequence[str]]:

@@ -136,27 +136,28 @@ class Reading:
 
     # ---- reading ----------------------------------------------------------------------------------------
 
-    def read(self, source: Any, *, labeled: bool, anyway: bool = False) -> Sequences:
+    def read(self, source: Any, *, labeled: bool, anyway: bool = False, labels: Any = None) -> Sequences:
         """Reads a file or a frame as inputs of the model, scaled and in windows as in training.
 
         Args:
             source: The file, or a frame of pandas or polars, an Arrow table or a mapping of columns.
             labeled: Whether to read the target too, for comparison.
             anyway: Whether to accept times or values that seem to be in other units.
+            labels: Second file or frame, with the target of each id.
 
         Raises:
             ValueError: The file has other columns or units; the message lists the differences.
         """
-        return self.inputs(self.matched(source, labeled=labeled, anyway=anyway), labeled=labeled)
+        return self.inputs(self.matched(source, labeled=labeled, anyway=anyway, labels=labels), labeled=labeled)
 
-    def matched(self, source: Any, *, labeled: bool, anyway: bool = False) -> Sequences:
+    def matched(self, source: Any, *, labeled: bool, anyway: bool = False, labels: Any = None) -> Sequences:
         """Reads whole series with the columns, units and classes of training, not scaled; arguments as for `read`."""
         with nullcontext(source) if is_frame(source) else as_file(Path(source)) as data:
             # Files of arrays have one target, by its name.
             target = self.target[0] if len(self.target) == 1 else list(self.target)
-            wanted: dict[str, Any] = {"target": target} if labeled and target else {}
+            wanted: dict[str, Any] = {"target": target, "labels": labels} if labeled and target else {}
             origin = "the frame" if is_frame(data) else str(data)
-            unused, ignored = self._check_columns(data, origin, self.target if labeled else ())
+            unused, ignored = self._check_columns(data, origin, self.target if labeled and labels is None else ())
             if "channel" in self.options or "row_per_series" in self.options:  # they have no list of columns
                 wanted["ignore"] = ignored
             s = self.matching(self.extended(self.series(data, **wanted)), origin, anyway=anyway)
@@ -243,6 +244,8 @@ class Reading:
         if gone:
             lines = [f"- {name}: missing from this table.{related(name, extra)}" for name in gone]
             lines += [f"+ {name}: not used by the model" for name in extra]
+            if {*gone} <= {*targets}:
+                lines.append(f"if the target is in a second file, pass it as {named('labels', ...)}")
             raise ValueError(_refusal(origin, lines))
         if "row_per_series" in self.options:  # all columns without another role are steps
             extra = [name for name in extra if name in self.options.get("ignore", ())]

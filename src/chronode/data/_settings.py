@@ -50,6 +50,7 @@ class ReadOptions(LikeOptions, total=False):
     order: str
     lengths: str
     missing_values: list[str]
+    labels: str
     row_per_series: bool
     sheet: str
     skip_bad: bool

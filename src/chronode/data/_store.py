@@ -257,6 +257,8 @@ def _check_options(path: Path, header: StoreHeader, options: Mapping[str, Any]) 
                 "pack the tables again.",
                 argument=name,
             )
+    if options.get("labels") is not None:
+        raise SettingError(f"{path} has its target in it: omit {named('labels')}.", argument="labels")
     columns = source_columns(header.head.channels, header.head.categories)
     if options.get("columns") and list(options["columns"]) != columns:
         raise SettingError(

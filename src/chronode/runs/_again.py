@@ -9,7 +9,7 @@ import numpy as np
 
 from ..data import is_there
 from ._config import Config, DataConfig
-from ._prepare import DataFacts, Prepared, prepare, source_of
+from ._prepare import SECOND_FILES, DataFacts, Prepared, prepare, source_of
 
 
 def prepare_again(config: Config, run: Path) -> Prepared:
@@ -70,8 +70,9 @@ def check_unchanged(data: DataConfig, known: dict[str, Any], run: Path) -> None:
             run,
             f"pass its new location, `chronode train PLACE/{Path(data.source).name} --resume {run}`",
         )
-    if "test" in known:
-        _check_file(Path(data.test), known["test"], run, "restore it")
+    for name in SECOND_FILES:
+        if name in known:
+            _check_file(Path(getattr(data, name) or ""), known[name], run, "restore it")
 
 
 def _check_file(path: Path, known: dict[str, Any], run: Path, cure: str) -> None:

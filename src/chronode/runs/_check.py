@@ -50,13 +50,14 @@ class CheckResult:
         return {"changed": list(self.found), "series": self.series, **plain, "notes": list(self.notes)}
 
 
-def check_data(trained: Trained, source: Any, *, level: float = 0.01) -> CheckResult:
+def check_data(trained: Trained, source: Any, *, level: float = 0.01, labels: Any = None) -> CheckResult:
     """Compares a new file or frame with the data of a run.
 
     Args:
         trained: The model of a run folder whose data file is still there.
         source: The file, or a frame.
         level: Probability of a false alarm over all inputs, and over all predictions.
+        labels: Second file or frame, with the target of each id.
     """
     reading, config = trained.reading, Config.from_dict(dict(trained.facts.get("config", {})))
     if reading is None or trained.path is None or not trained.path.is_dir():
@@ -67,19 +68,19 @@ def check_data(trained: Trained, source: Any, *, level: float = 0.01) -> CheckRe
         )
     test = prepared_of(trained).parts.test
     before = reading.matched(config.data.source, labeled=False, anyway=True)
-    labels = bool(reading.horizon) or _has_target(trained, source)
-    now = reading.matched(source, labeled=labels, anyway=True)
+    labeled = bool(reading.horizon) or labels is not None or _has_target(trained, source)
+    now = reading.matched(source, labeled=labeled, anyway=True, labels=labels)
     changes, steps = reading.relative is not None, stretch_length(before)
     features = [features_of(s, changes=changes, steps=steps) for s in (before, now)]
     inputs = find_drift(*features, level=level)
     pairs = {name: (features[0][name], features[1][name]) for name in features[0]}
-    new = reading.inputs(now, labeled=labels)
+    new = reading.inputs(now, labeled=labeled)
     predictions = metric = None
     if len(test) and len(new):
         sides = [_predicted(trained, s) for s in (test, new)]
         predictions = find_drift(*sides, level=level)
         pairs |= {name: (sides[0][name], sides[1][name]) for name in sides[0]}
-        metric = _metric_change(trained, test, new) if labels and _known(new) else None
+        metric = _metric_change(trained, test, new) if labeled and _known(new) else None
     return CheckResult(inputs, predictions, metric, pairs, len(now), now.notes)
 
 

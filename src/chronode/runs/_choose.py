@@ -169,7 +169,7 @@ def fine_tuning(origin: str | Path, source: str) -> Config:
     config = Config().with_values({"model": {"origin": str(origin)}})
     old = origin_of(config)
     before = Config.from_dict(dict(old.facts.get("config", {})))
-    data = replace(before.data, source=source, test="", positive=old.objective.positive)
+    data = replace(before.data, source=source, test="", labels=None, positive=old.objective.positive)
     training = replace(before.training, refit=False, epochs=before.training.epochs or _FURTHER_EPOCHS)
     training = replace(training, learning_rate=training.learning_rate / 3, early_stop=training.early_stop or None)
     # The linear start, if there is one, is a part of the model.

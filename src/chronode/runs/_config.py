@@ -26,6 +26,7 @@ class DataConfig:
         source: File, or name of a task.
         target: Target column(s).
         id: Column that identifies the series; without it the file is one series. The command line guesses it.
+        labels: Second file with the target of each id, or of each id and time, in columns of the same names.
         time: Column of times; without it, steps are counted. The command line guesses it.
         group: Column whose groups no split may divide, such as a hospital; the id by default.
         columns: Value columns; all others by default.
@@ -94,6 +95,7 @@ class DataConfig:
     source: str = ""
     target: tuple[str, ...] = option((), "Target", "outcome")
     id: str | None = option(None, "Data", "patient")
+    labels: str | None = option(None, "Target", "outcomes.csv")
     time: str | None = option(None, "Time", "charted_at")
     group: str | None = option(None, "Data", "hospital")
     columns: tuple[str, ...] = option((), "Data", "hr,temp")

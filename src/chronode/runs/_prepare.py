@@ -46,6 +46,9 @@ from ._series import (
     second_file,
 )
 
+SECOND_FILES = ("test", "labels")
+"""Settings of the data that name a file besides the source."""
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -113,8 +116,9 @@ class DataFacts:
 
     def __post_init__(self) -> None:
         files = {"source": self.source} if "file" in self.source else {}
-        if "test" in self.source:
-            files["source.test"] = parse(dict[str, Any], self.source["test"], "source.test")
+        for name in SECOND_FILES:
+            if name in self.source:
+                files[f"source.{name}"] = parse(dict[str, Any], self.source[name], f"source.{name}")
         for place, file in files.items():
             parse(str, file.get("file"), f"{place}.file")
             parse(int, file.get("size"), f"{place}.size")
@@ -167,7 +171,8 @@ def prepared_for(config: Config) -> Prepared:
         >>> prepared_for(one) is prepared_for(other)
         True
     """
-    sources = [source for source in (config.data.source, config.data.test) if is_there(source)]
+    named_files = (config.data.source, config.data.test, config.data.labels or "")
+    sources = [source for source in named_files if is_there(source)]
     files = [(path, path.stat()) for source in sources for path in files_of(source)]
     file = [(str(path), facts.st_mtime_ns, facts.st_size) for path, facts in files]
     refit = config.training.refit, config.model.model == AUTO
@@ -185,11 +190,19 @@ def source_of(path: str | Path) -> dict[str, Any]:
     return {"file": Path(path).name, "size": size, "sha256": digest}
 
 
+def sources_of(data: DataConfig) -> dict[str, Any]:
+    """Returns name, size and hash of the file of a config, and of those of tests and labels."""
+    more = {name: source_of(path) for name in SECOND_FILES if (path := getattr(data, name))}
+    return source_of(data.source) | more
+
+
 def _from_task(config: Config) -> Prepared:
     data = config.data
     task = find_task(data.source)
     wrong = [
-        name for name in ("target", "id", "time", "horizon", "window", "log", "static", "test") if getattr(data, name)
+        name
+        for name in ("target", "id", "time", "horizon", "window", "log", "static", *SECOND_FILES)
+        if getattr(data, name)
     ]
     plain = DataConfig()
     wrong += [name for name in ("clip_values", "gaps") if getattr(data, name) != getattr(plain, name)]
@@ -227,9 +240,8 @@ def _from_file(config: Config) -> Prepared:
     prepared = _from_series(config, series)
     reading, parts, notes = prepared.reading, prepared.parts, list(prepared.notes)
     assert reading is not None
-    source, divided = source_of(data.source), prepared.divided
+    source, divided = sources_of(data), prepared.divided
     if data.test:
-        source["test"] = source_of(data.test)
         test, notes_on_file = second_file(reading, data, series if data.horizon else series.labeled())
         parts = replace(parts, test=test)
         divided = f"{divided}; test: {Path(data.test).name} ({counted(len(test), 'series')})"
@@ -300,7 +312,7 @@ def _further(config: Config, like: Reading | None) -> Prepared:
             f"{named('origin', config.model.origin)} was trained on a task, not on a file", argument="origin"
         )
     try:
-        series = like.matched(data.source, labeled=True)
+        series = like.matched(data.source, labeled=True, labels=data.labels)
     except ValueError as error:
         cure = f"(To train a new model with other columns or classes, omit {named('origin')}.)"
         raise SettingError(f"{named('origin', config.model.origin)}: {error} {cure}", argument="origin") from error
@@ -309,7 +321,7 @@ def _further(config: Config, like: Reading | None) -> Prepared:
         raise ValueError(f"{data.source}: no series has a target: there is nothing to learn from.")
     prepared = _continued(config, used, like)
     notes = tuple(dict.fromkeys([*prepared.notes, *notes_on_parts(data, prepared.parts.test)]))
-    return replace(prepared, source=source_of(data.source), notes=notes)
+    return replace(prepared, source=sources_of(data), notes=notes)
 
 
 def _continued(config: Config, series: Sequences, like: Reading) -> Prepared:

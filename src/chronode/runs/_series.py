@@ -82,6 +82,7 @@ def _like(config: DataConfig, s: Sequences) -> dict[str, Any]:
         known = _ARRAY_OPTIONS if config.order else ()  # series written by `Sequences.save` need no options
         return asked | {name: like[name] for name in known if like.get(name) is not None}
     # The columns are known, except that all others are the steps of series in rows; groups only matter for the split.
+    asked.pop("labels", None)
     unused = [*asked.pop("ignore", []), *filter(None, [asked.pop("group", None)])]
     if config.row_per_series:
         asked["ignore"] = unused
@@ -133,12 +134,13 @@ def divided_series(series: Sequences, data: DataConfig, seed: int) -> tuple[list
 
 
 def check_second_file(data: DataConfig) -> None:
-    """Rejects a test file that does not exist, before anything is read."""
-    path = Path(data.test)
-    if data.test and (is_pipe(data.test) or not is_there(path)):
-        raise SettingError(
-            f"{named('test', data.test)}: no such file.{near(path.name, neighbors(path))}", argument="test"
-        )
+    """Rejects a file of tests or labels that does not exist, before anything is read."""
+    for name in ("test", "labels"):
+        path = Path(getattr(data, name) or "")
+        if path.name and (is_pipe(path) or not is_there(path)):
+            raise SettingError(
+                f"{named(name, str(path))}: no such file.{near(path.name, neighbors(path))}", argument=name
+            )
 
 
 def neighbors(path: Path) -> list[str]:
@@ -154,7 +156,8 @@ def second_file(reading: Reading, data: DataConfig, known: Sequences) -> tuple[S
         data: The section of the config.
         known: The series of training and validation.
     """
-    found = reading.read(data.test, labeled=True, anyway=True)
+    own = {*(column_names(Path(data.test), reading.options) or ())} >= {*reading.target}
+    found = reading.read(data.test, labeled=True, anyway=True, labels=None if own else data.labels)
     test = found if data.horizon else found.labeled()
     if not len(test):
         raise ValueError(f"{data.test}: no series has a target: there is nothing to test.")

@@ -280,7 +280,9 @@ def prepared_of(trained: Trained) -> Prepared:
     return prepare_again(config, path)
 
 
-def series_of(trained: Trained, source: Any = None, *, labeled: bool, anyway: bool = False) -> Sequences:
+def series_of(
+    trained: Trained, source: Any = None, *, labeled: bool, anyway: bool = False, labels: Any = None
+) -> Sequences:
     """Reads and scales the series of a file or a frame as in training; None: the test part of the run.
 
     Args:
@@ -288,6 +290,7 @@ def series_of(trained: Trained, source: Any = None, *, labeled: bool, anyway: bo
         source: A file, or a frame of pandas or polars; for a run on a task, the name of that task.
         labeled: Whether to read the targets.
         anyway: Whether to accept times or values that seem to be in other units.
+        labels: Second file or frame, with the target of each id.
     """
     task = None if trained.reading is not None else _config(trained).data.source
     if source is None and trained.reading is not None and not (trained.path is not None and trained.path.is_dir()):
@@ -299,7 +302,7 @@ def series_of(trained: Trained, source: Any = None, *, labeled: bool, anyway: bo
         return test
     if trained.reading is None:
         raise ValueError(f"{trained.path} was trained on the task {task} and cannot be used on other data.")
-    return trained.series(source, labeled=labeled, anyway=anyway)
+    return trained.series(source, labeled=labeled, anyway=anyway, labels=labels)
 
 
 def baselines_of(trained: Trained, data: Sequences | None = None) -> MeasuredBaselines:

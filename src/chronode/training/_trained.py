@@ -134,17 +134,18 @@ class Trained:
 
     # ---- use ----------------------------------------------------------------------------------------------
 
-    def series(self, source: Any, *, labeled: bool, anyway: bool = False) -> Sequences:
+    def series(self, source: Any, *, labeled: bool, anyway: bool = False, labels: Any = None) -> Sequences:
         """Reads and scales the series of a file or a frame as in training.
 
         Args:
             source: A file, or a frame of pandas or polars.
             labeled: Whether to read the targets.
             anyway: Whether to accept times or values that seem to be in other units.
+            labels: Second file or frame, with the target of each id.
         """
         if self.reading is None:
             raise ValueError("the model was trained on a task or on Sequences and cannot read files.")
-        return self.reading.read(source, labeled=labeled, anyway=anyway)
+        return self.reading.read(source, labeled=labeled, anyway=anyway, labels=labels)
 
     def evaluate(self, data: Sequences) -> dict[str, float]:
         """Returns loss and metrics on series that are scaled like the training series."""
