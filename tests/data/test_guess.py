@@ -126,3 +126,30 @@ def test_the_order_of_rows_and_columns_does_not_matter(seed):
     assert (
         guess(mixed, {}).options == guess(columns, {}).options == {"id": "Patient ID", "time": "day", "static": ["sex"]}
     )
+
+
+def test_row_numbers_are_left_out():
+    columns = table(rownames=np.arange(1, N + 1), Patient__ID=WHO, day=STEP, hr=VALUES)
+    assert guess(columns, {}).options == {"id": "Patient ID", "time": "day", "ignore": ["rownames"]}
+    shuffled = {**columns, "rownames": np.random.default_rng(0).permutation(N).tolist()}
+    assert guess(shuffled, {}).options["ignore"] == ["rownames"]
+    assert "ignore" not in guess(columns, {"columns": ["rownames", "hr"]}).options
+    assert "ignore" not in guess(columns | {"rownames": [2, *range(2, N + 1)]}, {}).options  # not the number of a row
+
+
+def test_one_reading_per_row_is_recognized():
+    rows = [(who, step, test) for who, step in zip(WHO, STEP, strict=True) for test in ("chol", "hdl")]
+    who, day, test = zip(*rows, strict=True)
+    columns = {"id": who, "days": day, "test": test, "value": np.linspace(0, 1, len(rows)).tolist()}
+    expected = {"id": "id", "time": "days", "channel": "test", "value": "value"}
+    assert guess(columns, {}, forecast=True).options == expected
+    assert "channel" not in guess({**columns, "days": range(len(rows))}, {}, forecast=True).options
+
+
+def test_numbers_tell_series_apart_if_times_begin_again():
+    columns = table(recording=WHO, seconds=STEP, ax=VALUES)
+    assert guess(columns, {}).options == {"id": "recording", "time": "seconds"}
+    mixed = table(pulse=WHO[::-1], seconds=STEP, ax=VALUES)
+    mixed["pulse"][0] = mixed["pulse"][-1]
+    with pytest.raises(SettingError):
+        guess(mixed, {})

@@ -2,87 +2,26 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..settings import SettingError, named
-from ._cells import absent, is_text, missing_markers, numbers
+from ._cells import absent
 from ._columns import Column, as_columns, codes
 from ._dates import moments_of
+from ._guess_roles import ask_for_id, counts_rows, id_of, is_date, readings_of, times_of, values_of
 from ._labels import guess_roles, label_columns
 from ._names import known_columns, one_or_more
 from ._opening import suffix_of
 from ._settings import FILE_OPTIONS
 from ._times import median_gap
 
-FEW_TEXTS = 20
-"""Most different texts of a column that becomes one channel per text."""
 _ROLES = ("target", "id", "time", "group", "columns", "static", "ignore")
 _LARGEST = 200_000_000  # bytes of a file that is read once more to guess
 NO_TABLES = (".npz", ".npy", ".ts")
-_SAMPLE = 200
-_UNIQUE = 0.9  # share of rows with a time of their own within their series
-_SHARED = 0.6  # share of different times in a table of several series of which nothing says so
-_ONE_ROW = 0.8  # share of different ids in a table with a row per series
-_LEAST_STEPS = 3
-_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
-_PEOPLE = (
-    "id",
-    "ids",
-    "uid",
-    "uuid",
-    "patient",
-    "subject",
-    "person",
-    "participant",
-    "customer",
-    "user",
-    "symbol",
-    "ticker",
-)
-"""Words that name series, whatever the times."""
-_OF_IDS = (
-    *(*_PEOPLE, "key", "code", "stock", "series", "name", "station", "sensor", "device", "machine", "store", "shop"),
-    *("item", "sku", "product", "city", "country", "county", "region", "state", "site", "location", "origin", "plant"),
-    *(
-        "plot",
-        "animal",
-        "rat",
-        "chick",
-        "tree",
-        "child",
-        "school",
-        "hospital",
-        "case",
-        "stay",
-        "player",
-        "team",
-        "ship",
-    ),
-)
-_OF_DATES = ("timestamp", "datetime", "date", "time")
-_OF_TIMES = (*_OF_DATES, "day", "days", "hour", "hours", "minute", "minutes", "second", "seconds", "week", "month")
-_OF_TIMES += (
-    "year",
-    "years",
-    "age",
-    "visit",
-    "period",
-    "wave",
-    "occasion",
-    "session",
-    "start",
-    "ts",
-    "t",
-    "when",
-    "ds",
-)
 
 
 @dataclass(frozen=True)
@@ -114,25 +53,34 @@ def guess(table: Any, given: Mapping[str, Any], *, forecast: bool = False) -> Gu
     columns = as_columns(table)
     taken = _taken(given)
     free = {name: column for name, column in columns.items() if name not in taken}
+    counters = [name for name, column in free.items() if counts_rows(name, column)]
+    free = {name: column for name, column in free.items() if name not in counters}
     options: dict[str, Any] = {}
-    dates = {name for name, column in free.items() if _is_date(name, column)}
+    dates = {name for name, column in free.items() if is_date(name, column)}
     time, id = given.get("time"), given.get("id")
     if id is None:
-        id = _id(free, columns, time, dates) or None
+        id = id_of(free, columns, time, dates) or None
         options |= {"id": id} if id else {}
     groups = None if id is None or id not in columns else codes(columns[id], id)
     if groups is not None and (groups[0] < 0).any():  # reading refuses rows without an id
         return Guess(options)
+    readings = {} if groups is None else readings_of(free, dates, {**given, **options}, groups[0])
+    if readings and groups is not None:
+        ignored = {"ignore": [*(given.get("ignore") or ()), *counters]} if counters else {}
+        return Guess({**options, **readings, **ignored}, len(groups[1]))
     if time is None:
         rest = {name: column for name, column in free.items() if name != id}
-        time = next(iter(_times(rest, dates, None if groups is None else groups[0])), "")
+        time = next(iter(times_of(rest, dates, None if groups is None else groups[0])), "")
         options |= {"time": time} if time else {}
     if id is None and time:
-        _ask_for_id(columns, free, time, dates)
+        ask_for_id(columns, free, time, dates)
     others = {name: column for name, column in free.items() if name not in (id, time)}
     if not given.get("columns"):
         series = None if groups is None else groups[0]
-        options |= _values(others, dates, given, series, forecast=forecast, numbers_too="id" in options)
+        left_out = {**given, "ignore": [*one_or_more(given.get("ignore") or ()), *counters]}
+        options |= values_of(others, dates, left_out, series, forecast=forecast, numbers_too="id" in options)
+        if counters:
+            options.setdefault("ignore", left_out["ignore"])
     return Guess(options, 1 if groups is None else len(groups[1]))
 
 
@@ -197,143 +145,6 @@ def table_of(path: Path, given: Mapping[str, Any]) -> dict[str, Column] | None:
 def _taken(given: Mapping[str, Any]) -> set[str]:
     """Returns the columns that have a role."""
     taken: set[str] = set()
-    for role in (*_ROLES, "known", "channel", "value"):
+    for role in (*_ROLES, "known", "channels", "channel", "value"):
         taken.update(one_or_more(given.get(role) or ()))
     return taken
-
-
-def _words(name: str) -> list[str]:
-    return [word.lower() for word in _WORDS.findall(name)]
-
-
-def _is_date(name: str, column: Column) -> bool:
-    """Returns whether a column holds dates; numbers do only if they are called so."""
-    head = column.slice(0, _SAMPLE).drop_null()
-    if not len(head) or (not is_text(head) and not {*_words(name)} & {*_OF_DATES}):
-        return not len(head) < 1 and str(column.type).startswith(("timestamp", "date"))
-    try:
-        return moments_of(name, head).instants
-    except (ValueError, OverflowError):
-        return False
-
-
-# ---- id and time -----------------------------------------------------------------------------------------
-
-
-def _id(free: Mapping[str, Column], columns: Mapping[str, Column], time: str | None, dates: Collection[str]) -> str:
-    """Returns the column that identifies the series; "" if the rows are those of one series, or of one row each."""
-    by_name = [name for name in free if {*_words(name)} & {*_OF_IDS} and name not in dates]
-    by_name.sort(key=lambda name: ("id" not in _words(name), not {*_words(name)} & {*_PEOPLE}))
-    times = [time] if time else [name for name in _times(free, dates, None) if name not in by_name[:1]]
-    clocks = [codes(columns[name], name)[0] for name in times]
-    texts = [name for name in free if name not in (*by_name, *dates, *times) and is_text(free[name])]
-    sure = ""
-    for name in (*by_name, *texts):
-        series, ids = codes(free[name], name)
-        if (series < 0).any() or len(ids) < 2:
-            continue
-        is_sure = bool({*_words(name)} & {*_PEOPLE})
-        if is_sure and len(ids) > _ONE_ROW * len(series):
-            return ""
-        sure = sure or (name if is_sure else "")
-        shared = (clock for clock in clocks if _own_times(np.zeros_like(series), clock) < _SHARED)
-        if any(_own_times(series, clock) > _UNIQUE for clock in (clocks if is_sure else shared)):
-            return name
-        if name in by_name and not clocks and len(ids) <= len(series) / 2:
-            return name
-    return sure
-
-
-def _ask_for_id(columns: Mapping[str, Column], free: Mapping[str, Column], time: str, dates: Collection[str]) -> None:
-    """Refuses a table in which most times occur several times: nothing says whose rows they are."""
-    clock = codes(columns[time], time)[0]
-    share = _own_times(np.zeros_like(clock), clock)
-    if len(clock) < _LEAST_STEPS or share >= 1 / 2:
-        return
-    texts = [name for name in free if name not in dates and is_text(free[name])]
-    which = " or ".join(named("id", name) for name in texts[:3]) or named("id", ...)
-    raise SettingError(
-        f"the times of {time!r} occur {1 / share:.0f} times each, so the file seems to hold several series",
-        argument="id",
-        cure=f"name the column that tells them apart, such as {which}, or pass {named('guess', False)} for one series",
-    )
-
-
-def _own_times(series: NDArray[Any], clock: NDArray[Any]) -> float:
-    """Returns the share of different pairs of series and time."""
-    return len(np.unique(series.astype(np.int64) * (int(clock.max(initial=0)) + 1) + clock)) / len(series)
-
-
-def _times(free: Mapping[str, Column], dates: Collection[str], series: NDArray[Any] | None) -> list[str]:
-    """Returns the columns that may hold times, the most likely first."""
-
-    def rank(name: str) -> tuple[bool, int]:
-        words = _words(name)
-        return name not in dates, min((_OF_TIMES.index(word) for word in words if word in _OF_TIMES), default=99)
-
-    likely = []
-    words = {*_OF_TIMES} - ({"age"} if series is None else set())  # of one series, an age is rather a value
-    for name in sorted((one for one in free if one in dates or {*_words(one)} & words), key=rank):
-        values = np.zeros(0) if name in dates else numbers(free[name])
-        if values is None or np.isnan(values).any() or free[name].null_count:
-            continue
-        if name in dates or series is None or _goes_on(values, series):
-            likely.append(name)
-    return likely
-
-
-def _goes_on(values: NDArray[np.float64], series: NDArray[Any]) -> bool:
-    """Returns whether numbers mostly differ within series, as times do: a month that repeats every year does not."""
-    return _own_times(series, np.unique(values, return_inverse=True)[1]) > _UNIQUE
-
-
-# ---- values ----------------------------------------------------------------------------------------------
-
-
-def _values(
-    columns: Mapping[str, Column],
-    dates: Collection[str],
-    given: Mapping[str, Any],
-    series: NDArray[Any] | None,
-    *,
-    forecast: bool,
-    numbers_too: bool,
-) -> dict[str, Any]:
-    """Returns the options for static columns, text, and columns that cannot be values.
-
-    Constant numbers are static only if the id was guessed too: who names the id decides about the other columns.
-    """
-    static, ignored, onehot = [], [], []
-    for name, column in columns.items():
-        numeric = name not in dates and numbers(column) is not None
-        if name in dates or (not numeric and str(column.type).startswith(("list", "struct", "map", "binary"))):
-            ignored.append(name)
-        elif numeric:
-            if numbers_too and series is not None and _is_constant(column, name, series):
-                static.append(name)
-        # Numbers with another sign for missing ones are not text: `read` explains them.
-        elif given.get("categorical") is None and not missing_markers(column):
-            few = len(column.unique().drop_null()) <= FEW_TEXTS
-            if few and series is not None and _is_constant(column, name, series):
-                static.append(name)
-            else:
-                (onehot if few and not forecast else ignored).append(name)
-    found: dict[str, Any] = {"static": static} if static and not given.get("static") else {}
-    if onehot:
-        found["categorical"] = "onehot"
-    if ignored:
-        found["ignore"] = [*(given.get("ignore") or ()), *ignored]
-    return found
-
-
-def _is_constant(column: Column, name: str, series: NDArray[Any]) -> bool:
-    """Returns whether each series has one value, and some of them have different ones."""
-    values, distinct = codes(column, name)
-    if len(distinct) < 2 or np.bincount(series).max() < _LEAST_STEPS:
-        return False
-    low = np.full(series.max() + 1, len(distinct))
-    high = np.full(series.max() + 1, -1)
-    has_value = values >= 0
-    np.minimum.at(low, series[has_value], values[has_value])
-    np.maximum.at(high, series[has_value], values[has_value])
-    return bool((high <= low).all())
