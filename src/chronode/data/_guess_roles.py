@@ -13,6 +13,7 @@ from ..settings import SettingError, named
 from ._cells import is_text, missing_markers, numbers
 from ._columns import Column, codes
 from ._dates import moments_of
+from ._table import UNNAMED
 
 FEW_TEXTS = 20
 """Most different texts of a column that becomes one channel per text."""
@@ -94,8 +95,17 @@ def is_date(name: str, column: Column) -> bool:
 
 
 def counts_rows(name: str, column: Column) -> bool:
-    """Returns whether a column numbers the rows of the table: it says nothing, or gives away the order of the file."""
-    if {*_words(name)} & {*_OF_IDS, *_OF_TIMES} or len(column) < _LEAST_ROWS or column.null_count or is_text(column):
+    """Returns whether a column numbers the rows of the table: it says nothing, or gives away the order of the file.
+
+    Reading leaves out an unnamed index by itself.
+    """
+    if (
+        UNNAMED.fullmatch(name)
+        or {*_words(name)} & {*_OF_IDS, *_OF_TIMES}
+        or len(column) < _LEAST_ROWS
+        or column.null_count
+        or is_text(column)
+    ):
         return False
     values = numbers(column)
     if values is None or np.ptp(values) != len(values) - 1 or (values % 1).any():
