@@ -39,7 +39,7 @@ def test_command_and_metadata_agree_on_the_version():
 
 
 def test_import_loads_torch_and_numpy_only():
-    optional = {"lightning", "matplotlib", "pandas", "pyarrow", "ray", "rich", "scipy", "sklearn", "torchdiffeq"}
+    optional = {"matplotlib", "pandas", "pyarrow", "ray", "rich", "scipy", "sklearn", "torchdiffeq"}
     optional |= {"typer"}
     code = f"import sys, chronode; print(*sorted({optional!r} & set(sys.modules)))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

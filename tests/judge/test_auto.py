@@ -91,7 +91,7 @@ def test_what_features_do_not_see_is_left_to_networks_that_see_every_step():
 
 def test_a_race_runs_in_one_process(monkeypatch):
     """Further processes would begin with the race, too; only the run of the winner is shared."""
-    monkeypatch.setattr("chronode.training._lightning.learn_on_devices", lambda run: pytest.fail("several processes"))
+    monkeypatch.setattr("chronode.training._runner.leading", lambda *given: pytest.fail("several processes"))
     s = products(60)
     candidates = [Candidate("rnn", {"hidden_size": size}) for size in (2, 3)]
     found = race(parts_of(s), Objective.for_data(s), Settings(epochs=1, devices=2), candidates, start="none")

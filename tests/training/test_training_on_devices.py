@@ -1,11 +1,5 @@
 """Training on another device than the CPU, as far as that can be known without one."""
 
-import csv
-import os
-import subprocess
-import sys
-
-import numpy as np
 import pytest
 import torch
 from device_checks import Looks, as_on_a_gpu  # noqa: F401
@@ -14,8 +8,6 @@ from fit_checks import regression, small, spec_for
 from chronode.model._model import SequenceModel
 from chronode.model._spec import ModelSpec
 from chronode.runs._checkpoints import Store
-from chronode.runs._folder import Run
-from chronode.runs._ranks import followed, leading
 from chronode.training import EpochDone, Settings, fit
 from chronode.training._loop import Training
 from chronode.training._objective import Objective
@@ -120,60 +112,3 @@ def test_a_run_moves_to_another_device_and_back(tmp_path, accelerators):
         settings = Settings(epochs=epochs, accelerator=accelerator)
         fit(data, spec_for(data), settings, valid=data, store=store, resume=True, on_event=trained.append)
     assert [event.epoch.number for event in trained if isinstance(event, EpochDone)] == [1, 2, 3]
-
-
-# ---- several processes -----------------------------------------------------------------------------------------------
-
-FEW = ["--option", "train=64", "--option", "valid=16", "--option", "test=16", "--batch-size", "16"]
-SGD = ["--model", "gru", "--hidden", "4", "--optimizer", "sgd", "--clip", "0", "--accelerator", "cpu"]
-
-
-def train(folder, *options):
-    """Runs `chronode train` as its script does; Lightning starts further processes by the same script."""
-    script = folder / "chronode"
-    script.write_text("from chronode.cli import main\nmain()\n")
-    command = [sys.executable, str(script), "train", *options]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def predictions(run):
-    """The predicted probabilities of the test part; both halves of every batch are equally large."""
-    with (run / "predictions.csv").open() as file:
-        rows = list(csv.reader(file))
-    return np.array([[float(cell) for cell in row if cell.replace(".", "").isdigit()] for row in rows[1:]])
-
-
-@pytest.mark.slow
-def test_a_run_of_two_processes_has_one_folder_and_the_results_of_one(tmp_path):
-    shared = ["bitstream", *FEW, *SGD]
-    out = train(tmp_path, *shared, "--epochs", "1", "--devices", "2", "--baseline", "-o", "two")
-    assert out.count("finished") == 1 and "Lightning" not in out
-    train(tmp_path, "--resume", "two", "--epochs", "3")
-    train(tmp_path, *shared, "--epochs", "3", "-o", "one")
-    two, one = (Run.open(tmp_path / name) for name in ("two", "one"))
-    assert [row["epoch"] for row in two.metrics()] == [1, 2, 3]
-    np.testing.assert_allclose(predictions(two.path), predictions(one.path), rtol=1e-4)
-    assert {"lstm-dt"} == two.load_json("summary.json")["baselines"].keys() - one.load_json("summary.json")["baselines"]
-
-
-@pytest.mark.slow
-def test_two_processes_make_one_run_folder_of_their_own(tmp_path):
-    train(tmp_path, "bitstream", *FEW, *SGD, "--epochs", "1", "--devices", "2")
-    (folder,) = (tmp_path / "runs").iterdir()
-    assert Run.open(folder).status == "finished"
-
-
-def test_only_further_processes_follow(tmp_path, monkeypatch):
-    """A process that was started within a run, but not as a rank, trains on its own; so does one after the run."""
-    assert followed() is None
-    with leading(tmp_path, devices=2):
-        assert followed() is None
-        monkeypatch.setenv("LOCAL_RANK", "0")  # as Lightning does
-        assert followed() is None
-        monkeypatch.setenv("LOCAL_RANK", "1")
-        assert followed() == tmp_path.resolve()
-    assert followed() is None
-    assert "LOCAL_RANK" not in os.environ  # otherwise the next run would wait for processes that nobody starts

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json as jsonlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,11 +19,12 @@ from ..storage import check_text
 from ..training import AUTO, Settings
 from . import flags
 from .guessing import guessed, steps_ahead
-from .options import check_folder, check_source, with_plugins
+from .options import Address, EngineName, check_folder, check_source, engine_for, with_plugins
 
 if TYPE_CHECKING:
     from ..runs import Outcome
-    from ..training import Event, ProgressBar
+    from ..search.engine import Engine
+    from ..training import Event, Helpers, ProgressBar
 
 
 RUNS = "runs"
@@ -62,6 +64,12 @@ def train(
     json: Annotated[
         bool, typer.Option("--json", help="Print the summary as JSON; everything else goes to stderr.")
     ] = False,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, help="Same as --devices. [example: 4]", rich_help_panel="Workers"),
+    ] = None,
+    engine: EngineName = "local",
+    address: Address = None,
     **given: Any,
 ) -> None:
     """Train a model on a file of series, or on a task.
@@ -74,13 +82,15 @@ def train(
     """
     if not print_config:
         check_source(data)
-    _follow()
+    if workers is not None:
+        given["devices"] = workers
+    place = engine_for(engine, 0, address)
     console = Console(stderr=json)
     loggers = _loggers(logger)
     try:
         if resume is not None:
             _refuse_with_resume({"--output": output, "--config": config, "--baseline": baseline or None}, given)
-            return _resume(resume, data, flags.values(Settings, given), loggers, console, json)
+            return _resume(resume, data, flags.values(Settings, given), loggers, console, json, place)
         asked = effective(data, config, given)
         if print_config:
             return print(as_yaml(asked), end="")
@@ -88,7 +98,7 @@ def train(
 
         if is_pipe(asked.data.source):
             asked = asked.with_values({"data": {"source": str(keep(asked.data.source, RUNS))}})
-        _new(asked, output, baseline, loggers, console, json)
+        _new(asked, output, baseline, loggers, console, json, place)
     except KeyboardInterrupt as error:  # before there is anything to resume
         typer.echo("stopped", err=True)
         raise typer.Exit(1) from error
@@ -139,16 +149,6 @@ def _further(source: str, origin: str, given: dict[str, Any]) -> Config:
     return fine_tuning(origin, source)
 
 
-def _follow() -> None:
-    """Trains along, without a word, in a further process of a run on several devices."""
-    from ..runs import followed
-
-    if followed() is not None:
-        from ..runs import follow_run
-
-        follow_run()
-
-
 def _task_options(source: str, given: list[str]) -> dict[str, Any]:
     from ..training import find_task
 
@@ -188,6 +188,7 @@ def _new(
     loggers: tuple[str, ...],
     console: Console,
     as_json: bool,
+    engine: Engine,
 ) -> None:
     if output is not None:
         check_text(output, "--output")
@@ -209,7 +210,8 @@ def _new(
     content |= {"loggers": loggers, "race": race}
     bar = ProgressBar(asked.training.epochs, console.file, labels=[asked.model.model, STRONG_BASELINE])
     work = partial(train_run, asked, folder, command=sys.argv[1:], on_event=bar, **content)
-    _run(work, bar, console, folder, as_json)
+    with _helpers(engine, asked.training) as helpers:
+        _run(partial(work, helpers=helpers), bar, console, folder, as_json)
 
 
 def _resume(
@@ -219,6 +221,7 @@ def _resume(
     loggers: tuple[str, ...],
     console: Console,
     as_json: bool,
+    engine: Engine,
 ) -> None:
     from ..report.run_page import draw_run
     from ..runs import STRONG_BASELINE, Run, config_of, resume_run
@@ -233,9 +236,28 @@ def _resume(
         say(console, f"resuming {folder}, {run.status} after epoch {len(run.metrics())}")
     content: dict[str, Any] = {"changes": changes, "source": source, "draw": draw_run, "loggers": loggers}
     bar = ProgressBar(changes.get("epochs", asked.training.epochs), console.file, labels=labels)
-    _run(partial(resume_run, folder, on_event=bar, **content), bar, console, folder, as_json)
+    with _helpers(engine, asked.with_values({"training": changes}).training) as helpers:
+        work = partial(resume_run, folder, on_event=bar, helpers=helpers, **content)
+        _run(work, bar, console, folder, as_json)
     if finished:
         say(console, f"{folder} is finished; for more epochs: chronode train --resume {folder} --epochs N")
+
+
+@contextmanager
+def _helpers(engine: Engine, settings: Settings) -> Iterator[Helpers | None]:
+    """Yields what starts the processes of other devices; None: on this machine."""
+    if engine.name == "local":
+        yield None
+        return
+    if settings.devices == 1:
+        raise ValueError("--engine ray trains in several processes: give their number, as in --workers 4.")
+    from ..search.engine import RayHelpers
+
+    helpers = RayHelpers(engine.address, gpu=settings.accelerator == "gpu")
+    try:
+        yield helpers
+    finally:
+        helpers.close()
 
 
 def _say_candidate(console: Console, event: Event) -> None:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, get_type_hints
 from ..data import CLIP, GAPS, PARTS, VALIDATION
 from ..settings import SettingError, about, check_declared, declared, named, near, option, percents, setting_named
 from ..storage import parse
-from ..training import AUTO, STARTS, Settings, seconds_of
+from ..training import AUTO, STARTS, WITHOUT_EFFECT, Settings, seconds_of
 
 Section = TypeVar("Section")
 
@@ -291,7 +291,7 @@ def _check_shares(shares: tuple[float, ...], with_test: bool) -> None:
 
 def _changed(section: Section, values: Mapping[str, Any], where: str) -> Section:
     kinds = get_type_hints(type(section))
-    values = {setting_named(name, type(section)): value for name, value in values.items()}
+    values = {setting_named(name, type(section)): value for name, value in values.items() if name not in WITHOUT_EFFECT}
     for name in values:
         if name not in kinds:
             raise ValueError(f"{where} has no setting {name!r}.{near(name, kinds) or _home(name)}")

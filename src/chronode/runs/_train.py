@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from ..training import (
     Epoch,
     EpochDone,
     Event,
+    Helpers,
     Listener,
     Note,
     Objective,
@@ -33,7 +33,6 @@ from ._environment import differences, environment
 from ._folder import REPORT, Run
 from ._loggers import Logger, check_loggers, logging_to
 from ._prepare import DataFacts, Prepared, prepare
-from ._ranks import followed, leading
 from ._results import finished_summary, keep_model, summary_of, write_predictions
 
 Draw = Callable[[Run, Prepared, SequenceModel, Objective, Predictions | None], object]
@@ -72,6 +71,7 @@ def train_run(
     draw: Draw | None = None,
     loggers: Sequence[str] = (),
     race: Race | None = None,
+    helpers: Helpers | None = None,
 ) -> Outcome:
     """Trains according to the config in a new run folder.
 
@@ -88,6 +88,7 @@ def train_run(
             part, to write report.html to the folder.
         loggers: Receivers of the metrics of every epoch besides metrics.jsonl: "csv", "tensorboard", "wandb", "mlflow".
         race: The race that chose the model of `assembly`; None if there was none.
+        helpers: Starts the processes of other devices; None: on this machine.
 
     Raises:
         TrainingStopped: The loss is not finite or has exploded, or memory is exhausted; the best weights are in the
@@ -101,7 +102,6 @@ def train_run(
         >>> outcome.status, sorted(outcome.summary["test"])
         ('finished', ['accuracy', 'loss'])
     """
-    follow_run()
     check_loggers(loggers)
     prepared = prepared or prepare(config)
     if assembly is None:
@@ -110,7 +110,7 @@ def train_run(
     run = Run.create(folder, {**config.as_dict(), "baseline": baseline}, command=command)
     if race is not None:
         run.save_json("race.json", race.as_dict())
-    return _train_into(run, config, prepared, assembly, on_event, draw, loggers)
+    return _train_into(run, config, prepared, assembly, on_event, draw, loggers, helpers)
 
 
 def resume_run(
@@ -121,6 +121,7 @@ def resume_run(
     on_event: Listener | None = None,
     draw: Draw | None = None,
     loggers: Sequence[str] = (),
+    helpers: Helpers | None = None,
 ) -> Outcome:
     """Resumes a run after a kill, a crash or Ctrl-C, with the same result as without it; a finished run is unchanged.
 
@@ -132,8 +133,8 @@ def resume_run(
         draw: As for `train_run`; also called for a finished run without a report, whose process was killed while it
             was drawn.
         loggers: As for `train_run`.
+        helpers: As for `train_run`.
     """
-    follow_run()
     check_loggers(loggers)
     run = Run.open(folder)
     for name in changes or {}:
@@ -160,20 +161,7 @@ def resume_run(
             on_event(Note(f"{line}: the numbers may differ in the last digits from a run that was not stopped."))
     assembly = assemble_run(config, prepared)
     run.save_json("config.json", {**config.as_dict(), "baseline": _with_baseline(run)})
-    return _train_into(run, config, prepared, assembly, on_event, draw, loggers)
-
-
-def follow_run() -> None:
-    """In a further process of a run on several devices, trains along and ends the process; otherwise does nothing.
-
-    The first process has chosen the model, and divided the series: its folder says how.
-    """
-    if (folder := followed()) is None:
-        return
-    run = Run.open(folder)
-    config = config_of(run)
-    assemble_run(config, prepare_again(config, run.path)).fit(store=run.store, resume=True)
-    sys.exit()
+    return _train_into(run, config, prepared, assembly, on_event, draw, loggers, helpers)
 
 
 def config_of(run: Run) -> Config:
@@ -208,12 +196,13 @@ def _train_into(
     on_event: Listener | None,
     draw: Draw | None,
     loggers: Sequence[str],
+    helpers: Helpers | None,
 ) -> Outcome:
     """Trains or resumes, and writes the results."""
     # The loggers are closed last, with the metrics of the test part.
     with run.lock(), logging_to(loggers, run) as opened:
         try:
-            fitted = fit_in(run, prepared, assembly, on_event=on_event, loggers=opened)
+            fitted = fit_in(run, prepared, assembly, on_event=on_event, loggers=opened, helpers=helpers)
             if config.model.origin:
                 fitted, further = not_worse_than_origin(config, prepared, fitted), fitted
                 keep_model(run, fitted)
@@ -247,6 +236,7 @@ def fit_in(
     *,
     on_event: Listener | None = None,
     loggers: Sequence[Logger] = (),
+    helpers: Helpers | None = None,
 ) -> Trained:
     """Trains in a run folder, or resumes there, and stores the model without testing it.
 
@@ -256,6 +246,7 @@ def fit_in(
         assembly: Its training.
         on_event: Called during training.
         loggers: Loggers of the epochs.
+        helpers: Starts the processes of other devices; None: on this machine.
 
     Raises:
         TrainingStopped: As for `train_run`; the best weights, `error.fitted`, are in the folder.
@@ -277,8 +268,7 @@ def fit_in(
     for note in run.store.notes:
         listen(Note(note))
     try:
-        with leading(run.path, assembly.settings.devices):
-            fitted = assembly.fit(on_event=listen, store=run.store, resume=True)
+        fitted = assembly.fit(on_event=listen, store=run.store, resume=True, helpers=helpers)
     except TrainingStopped as error:
         if error.fitted is not None:
             error.fitted = replace(error.fitted, reading=prepared.reading)

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from ._assembly import Assembly, assemble, completed, gather, spec_for, together
     from ._attribution import Attribution, integrated_gradients
     from ._calibration import USUAL_INTERVALS, interval_scores, intervals_of
+    from ._crew import Helpers, WorkerLost, follow, own_address
     from ._events import BatchDone, Diverged, Epoch, EpochDone, Event, Listener, Note, TrainingStopped, paced
     from ._explain import Explanation, explain
     from ._fit import fit
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
         standard_error,
     )
     from ._progress import ProgressBar
-    from ._settings import AUTO, MAY_CHANGE, STARTS, Settings, seconds_of
+    from ._settings import AUTO, MAY_CHANGE, STARTS, WITHOUT_EFFECT, Settings, seconds_of
     from ._start import fit_named
     from ._task import LOSSES, METRICS, PROTOCOLS, Sizes, Task, add_task, find_task, tasks
     from ._trained import Record, Trained

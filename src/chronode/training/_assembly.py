@@ -18,12 +18,16 @@ from ..model.start import StartFit
 from ..settings import SettingError, SettingTypeError, named, number, one_of
 from ..system import device_for
 from ._calibration import calibrate
+from ._crew import Helpers, WorkerLost
 from ._events import Event, Hooks, Note, Saves
 from ._objective import Objective, class_counts
 from ._settings import STARTS, Settings
 from ._start import add_start, not_worse_than_naive, refit_start
 from ._task import Task, find_task
 from ._trained import Trained
+
+_ATTEMPTS = 4
+"""How often a training on several devices is started if its processes are lost."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +61,9 @@ class Assembly:
         store: Saves | None = None,
         resume: bool = False,
         save_minutes: float = 5.0,
+        helpers: Helpers | None = None,
     ) -> Trained:
-        """Trains; the arguments are those of `chronode.training.fit`."""
-        from ._runner import train
-
+        """Trains; the arguments are those of `chronode.training.fit`, and who starts the processes of other devices."""
         if resume and store is None:
             raise ValueError("resume=True needs store=..., which holds the state of the run.")
         hooks = Hooks(on_event, store, 60 * number("save_minutes", save_minutes, at_least=0))
@@ -73,7 +76,7 @@ class Assembly:
             held_out = None if self.linear is None or self.parts.fresh is not None else self.linear.held_out
             about = {"resume": resume, "notes": self.notes, "started": held_out}
             about["valid_started"] = None if self.linear is None else self.linear.held_out_valid
-            fitted = train(self.network, self.objective, self.settings, self.parts, hooks, **about)
+            fitted = self._trained(hooks, helpers=helpers, **about)
         fitted, linear = not_worse_than_naive(fitted, self.parts, self.linear, per_step=self.forecast)
         if on_event is not None:
             for note in fitted.notes[len(self.notes) :]:
@@ -84,6 +87,27 @@ class Assembly:
         if linear is not None and self._refits_start(fitted):
             refit_start(fitted.model, linear, self.parts)
         return fitted
+
+    def _trained(self, hooks: Hooks, **about: Any) -> Trained:
+        """Trains; with several devices, again from the last checkpoint after a process was lost."""
+        from ._runner import train
+
+        arguments = (self.network, self.objective, self.settings, self.parts, hooks)
+        if self.settings.devices == 1:
+            return train(*arguments, **about)
+        before = {name: tensor.clone() for name, tensor in self.network.state_dict().items()}
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                return train(*arguments, **about)
+            except WorkerLost as lost:
+                if attempt == _ATTEMPTS:
+                    raise
+                if hooks.on_event is not None:
+                    hooks.on_event(Note(f"{lost}; training continues from the last checkpoint."))
+            self.network.load_state_dict(before)
+            torch.set_rng_state(self.random)
+            about["resume"] = hooks.store is not None
+        raise AssertionError
 
     def _refits_start(self, fitted: Trained) -> bool:
         """Returns whether the linear start is fitted to the validation series too: that of a forecast, and one that no
@@ -294,10 +318,9 @@ def check_fits(network: SequenceModel, goal: Objective, parts: Parts, settings: 
         )
     if settings.tbptt and network.pool != "last":
         raise ValueError(f"tbptt cannot train a model with pool={network.pool!r}: omit pool or tbptt.")
-    if network.others and (settings.tbptt or settings.devices > 1):
-        other = "tbptt" if settings.tbptt else "devices"
+    if network.others and settings.tbptt:
         raise SettingError(
-            f"an ensemble cannot be trained with {named(other)}: omit {named('ensemble', ...)} or {named(other)}.",
+            f"an ensemble cannot be trained with {named('tbptt')}: omit {named('ensemble', ...)} or {named('tbptt')}.",
             argument="ensemble",
         )
     if settings.tbptt and static:

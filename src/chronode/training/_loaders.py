@@ -66,7 +66,7 @@ class TrainingBatches:
             yield batch
 
     def _batch(self, data: Sequences, place: Place, rows: Tensor) -> Batch:
-        batch = data.batch(_share(rows, *self.share))
+        batch = _shared(data, rows, *self.share)
         rng = torch.Generator().manual_seed(batch_seed(self.settings.seed, place, self.share[0]))
         if self.settings.subsample < 1:
             per_step = data.target is not None and data.target.per_step
@@ -106,10 +106,12 @@ def ahead(batches: Iterator[Batch], most: int = 2) -> Iterator[Batch]:
         thread.join()
 
 
-def _share(rows: Tensor, rank: int, processes: int) -> Tensor:
-    """Returns the rows of a batch for one process; never empty, since all processes must take the step together."""
+def _shared(data: Sequences, rows: Tensor, rank: int, processes: int) -> Batch:
+    """Returns the share of a batch for one process; never empty, since all processes must take the step together: one
+    series without weight in place of none.
+    """
     own = rows[rank::processes]
-    return own if len(own) else rows[rank % len(rows)][None]
+    return data.batch(own) if len(own) else data.batch(rows[:1])._replace(weights=torch.zeros(1))
 
 
 def subsample(batch: Batch, keep: float, rng: torch.Generator, *, per_step: bool) -> Batch:

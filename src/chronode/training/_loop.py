@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import cast
 
 import torch
@@ -14,6 +13,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from ..data import UNKNOWN, Batch, Sequences
 from ..model import SequenceModel
 from ..model.start import raw_outputs
+from ._crew import Crew
 from ._events import BatchDone, Epoch, EpochDone, Event, Hooks, Interrupted, restore_optimizer, state_of
 from ._loaders import TrainingBatches, batch_seed, pieces
 from ._objective import Loss, Objective, mean_loss
@@ -46,13 +46,12 @@ class Training:
         self.chance = chance_of(model, objective, valid)
         self.start_losses: Tensor | None = None
         self.place = batches.place
-        self.device, self.rank = torch.device("cpu"), 0
+        self.device, self.crew = torch.device("cpu"), Crew()
         limit = settings.epochs if settings.steps is None else settings.steps / len(batches)
         self.schedule = Schedule(settings, min(settings.epochs, limit))
         self.averaged: AveragedModel | None = None
         if settings.average != "none":
             ema = get_ema_multi_avg_fn(settings.average_decay) if settings.average == "ema" else None
-            # DDP would wait for the gradients of these weights.
             self.averaged = AveragedModel(model, multi_avg_fn=ema).requires_grad_(False)
         self.sums = torch.zeros(2, dtype=torch.float64)
         self.history: list[Epoch] = []
@@ -69,17 +68,16 @@ class Training:
 
     # ---- batches and epochs -----------------------------------------------------------------------------
 
-    def begin(
-        self, optimizer: torch.optim.Optimizer, device: torch.device, backward: Callable[[Tensor], object]
-    ) -> None:
+    def begin(self, optimizer: torch.optim.Optimizer, device: torch.device, crew: Crew) -> None:
         """Starts the run, or resumes it from the state passed to `restore`.
 
         Args:
             optimizer: Optimizer of the model's parameters, on the device.
             device: Device of the model.
-            backward: Function that computes the gradients of a loss.
+            crew: This process among those that train the model.
         """
-        self.optimizer, self.device, self.backward = optimizer, device, backward
+        self.optimizer, self.device, self.crew = optimizer, device, crew
+        self.batches.share = crew.rank, crew.size
         if device.type == "cuda":
             self.sums = self.sums.to(device)  # adding to it must not wait for the device
         if self.place.step == 0:
@@ -92,7 +90,7 @@ class Training:
     def step(self, batch: Batch) -> None:
         """Trains on one batch on the CPU: one optimizer step, or one per piece with T-BPTT."""
         place = self.place
-        self._seed(batch_seed(self.settings.seed, place, self.rank))
+        self._seed(batch_seed(self.settings.seed, place, self.crew.rank))
         for group in self.optimizer.param_groups:
             group["lr"] = self._rate(place.batch)
         if self.settings.tbptt:
@@ -115,13 +113,12 @@ class Training:
         s = self.settings
         if s.average == "swa" and self.averaged is not None and self.place.epoch + 1 >= s.average_start:
             self.averaged.update_parameters(self.model)
-        found = evaluate(self.candidate(), self.objective, self.valid, self.valid_started)
+        found, better = self.crew.of_first(self._validated)
         loss, weight = self.sums.tolist()
         number, valid_loss = self.place.epoch + 1, found.pop("loss")
         rate = self._rate(self.place.batch - 1)
         epoch = Epoch(number, loss / weight if weight else float("nan"), valid_loss, found, rate, self.epoch_seconds)
         value = self.objective.value_of(valid_loss, found)
-        better = bool(s.refit) or self._is_better(value, valid_loss)
         if better or not self.best:
             self.best_epoch, self.best_value = number, value if better else None
             self.best = {name: tensor.clone() for name, tensor in self.candidate().state_dict().items()}
@@ -146,15 +143,21 @@ class Training:
     def _losses(self, batch: Batch, unit: Tensor | None) -> list[Loss]:
         """Returns the loss of each network of an ensemble: they learn on their own."""
         assert batch.target is not None
-        if not self.model.others:  # by `forward`, so that several devices share their gradients
+        if not self.model.others:  # by `forward`, which may have hooks
             outputs = [self.model(batch.x, **batch.inputs, **self._given(batch))]
         else:
             outputs = self.model.each(batch.x, **batch.inputs, **self._given(batch))
         return [self.objective.loss_of(output, batch.target, unit, batch.weights) for output in outputs]
 
+    def _validated(self) -> tuple[dict[str, float], bool]:
+        """Returns loss and metrics on the validation part, and whether this epoch is the best so far."""
+        found = evaluate(self.candidate(), self.objective, self.valid, self.valid_started)
+        value = self.objective.value_of(found["loss"], found)
+        return found, bool(self.settings.refit) or self._is_better(value, found["loss"])
+
     def measure_untrained(self) -> None:
         """Evaluates the loss before training; with a linear start, these weights are the first candidate."""
-        found = evaluate(self.model, self.objective, self.valid, self.valid_started)
+        found = self.crew.of_first(lambda: evaluate(self.model, self.objective, self.valid, self.valid_started))
         self.untrained_loss = found["loss"]
         if self.model.start is None:
             return
@@ -209,12 +212,12 @@ class Training:
 
     def _learn(self, loss: Loss, batch: Batch) -> Tensor:
         """Takes one optimizer step; before one with a loss or gradient that is not finite, the run is set back."""
-        mean = loss.mean
         self.optimizer.zero_grad()
-        self.backward(mean)
+        loss = self.crew.backward(loss, self.model)
+        mean = loss.mean
         parameters = [p for p in self.model.parameters() if p.grad is not None]
         gradients = [p.grad for p in parameters if p.grad is not None]
-        norm, mean = get_total_norm(gradients), mean.detach()
+        norm = get_total_norm(gradients)
         if self._reads_loss() and not torch.isfinite(mean + norm):
             if self.settings.clip:  # the squares of a gradient that can still be clipped may overflow
                 norm = get_total_norm([gradient.double() for gradient in gradients])
@@ -227,7 +230,7 @@ class Training:
         self.place.step += 1
         if self.settings.average == "ema" and self.averaged is not None:
             self.averaged.update_parameters(self.model)
-        self.sums += torch.stack([loss.sum.detach(), loss.weight]).to(self.sums)
+        self.sums += torch.stack([*loss]).to(self.sums)
         return mean
 
     def _set_back(self, loss: Tensor, batch: Batch) -> None:
@@ -236,7 +239,7 @@ class Training:
         Gradients overflow if the network becomes chaotic: the clipped ones before have drawn the weights there.
         """
         curable = bool(self.best) or (self.device.type == "cpu" and bool(loss.isfinite()))
-        curable = curable and bool(self.settings.clip) and self.settings.devices == 1
+        curable = curable and bool(self.settings.clip)
         if not curable or not self.schedule.set_back():
             raise not_finite(self, loss, batch)
         if self.best:
@@ -299,7 +302,7 @@ class Training:
     # ---- events and saving ------------------------------------------------------------------------------
 
     def _emit(self, event: Event) -> None:
-        if self.hooks.on_event is None or self.rank:
+        if self.hooks.on_event is None or self.crew.rank:
             return
         try:
             self.hooks.on_event(event)
@@ -319,7 +322,7 @@ class Training:
 
     def save(self) -> None:
         """Saves the state of the run in the store, if there is one; only the first process does so."""
-        if self.hooks.store is not None and not self.rank:
+        if self.hooks.store is not None and not self.crew.rank:
             self.hooks.store.save(*state_of(self))
         self._saved = time.perf_counter()
 

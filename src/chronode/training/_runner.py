@@ -7,7 +7,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from typing import Any
 
 import torch
@@ -16,9 +16,9 @@ from torch import Tensor
 from .. import compiler
 from ..data import Parts, Sequences
 from ..model import ModelSpec, SequenceModel
-from ..settings import named
 from ..storage import parse
 from ..system import device_for, flushed, patient, threads
+from ._crew import Crew, Helpers, device_of, leading
 from ._events import Hooks, Interrupted, Note, SavedFacts, TrainingStopped, restore, under
 from ._loaders import Place, TrainingBatches
 from ._loop import Training
@@ -44,9 +44,10 @@ def train(
     notes: tuple[str, ...],
     started: Tensor | None = None,
     valid_started: Tensor | None = None,
+    helpers: Helpers | None = None,
 ) -> Trained:
     """Trains `network` in place; see `fit`. `started` are outputs of the linear start for the training series, and
-    `valid_started` for the validation series, by default its own.
+    `valid_started` for the validation series, by default its own. `helpers` starts the processes of other devices.
     """
     batches = TrainingBatches(parts, settings, Place())
     saved = hooks.store.latest() if resume and hooks.store is not None else None
@@ -65,7 +66,7 @@ def train(
         if run.place.batch or run.decide() is None:
             count = _wanted_threads(settings, network, parts.train)
             with threads(count), patient(), flushed(), _stops_when_asked(run):
-                _learn(run)
+                _learn(run, helpers, saved)
     except Interrupted:
         run.stopped = "interrupted"
         run.save()
@@ -84,24 +85,47 @@ def train(
     return _trained(run, notes)
 
 
-def _learn(run: Training) -> None:
-    """Trains on one device, or on several with Lightning."""
+def _learn(run: Training, helpers: Helpers | None, saved: Any) -> None:
+    """Trains on one device, or on several together with other processes, which begin with the same state."""
+    device, size = device_for(run.settings.accelerator), run.settings.devices
+    if size == 1:
+        return _loop(run, device, Crew())
+    from ._local_helpers import LocalHelpers
+
+    parts = replace(run.batches.parts, test=run.batches.parts.train[:0])
+    work = (run.model, run.objective, run.settings, parts, saved, run.started)
+    with leading(helpers or LocalHelpers(), size, work, device) as crew:
+        _loop(run, device_of(device, 0), crew)
+
+
+def train_along(
+    network: SequenceModel,
+    objective: Objective,
+    settings: Settings,
+    parts: Parts,
+    saved: tuple[dict[str, Tensor], dict[str, Any]] | None,
+    started: Tensor | None,
+    *,
+    crew: Crew,
+    device: torch.device,
+) -> None:
+    """Trains in a process that another has started: its share of every batch, without saving and validating."""
+    nothing = torch.zeros(0)  # in place of outputs for the validation part
+    batches = TrainingBatches(parts, settings, Place())
+    run = Training(network, objective, settings, batches, parts.valid[:0], Hooks(), started, nothing)
+    if saved is not None:
+        restore(run, saved[0], parse(SavedFacts, saved[1], "checkpoint"))
+    with threads(_wanted_threads(settings, network, parts.train)), flushed():
+        _loop(run, device, crew)
+
+
+def _loop(run: Training, device: torch.device, crew: Crew) -> None:
+    """Trains on a device until the run is over."""
     settings = run.settings
-    if settings.devices > 1:
-        try:
-            from ._lightning import learn_on_devices
-        except ModuleNotFoundError as error:
-            if error.name != "pytorch_lightning":
-                raise
-            raise ImportError(
-                f"{named('devices', settings.devices)} needs Lightning: pip install 'chronode[ddp]'"
-            ) from error
-        return learn_on_devices(run)
-    device = device_for(settings.accelerator)
     run.model.to(device).train()
     if run.averaged is not None:
         run.averaged.to(device)
-    run.begin(make_optimizer(run.model, settings), device, Tensor.backward)
+    run.begin(make_optimizer(run.model, settings), device, crew)
     bf16 = settings.precision == "bf16"
     over = False
     while not over:
@@ -202,7 +226,8 @@ def _wanted_threads(settings: Settings, network: SequenceModel, train: Sequences
     """Returns the number of threads for this run; None for the usual one."""
     width = network.layer.hidden_size**2 * network.layer.num_layers
     work = settings.batch * float(train.lengths.mean()) * width
-    return settings.threads or (1 if work < _SMALL_WORK else None)
+    usual = None if settings.devices == 1 else max(1, torch.get_num_threads() // settings.devices)
+    return settings.threads or (1 if work < _SMALL_WORK else usual)
 
 
 @contextmanager

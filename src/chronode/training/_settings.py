@@ -12,8 +12,10 @@ from ..storage import parse
 
 STARTS = ("none", "linear", "summaries", "stacked")
 """Models that a network can start from."""
-MAY_CHANGE = ("epochs", "steps", "early_stop", "threads", "accelerator", "devices", "strategy")
+MAY_CHANGE = ("epochs", "steps", "early_stop", "threads", "accelerator", "devices")
 """Training settings that a resumed run may change."""
+WITHOUT_EFFECT = ("strategy",)
+"""Settings of earlier versions that are accepted, and do nothing."""
 AUTO = "auto"
 """Stands for an automatic choice in place of the name of a model."""
 
@@ -70,8 +72,8 @@ class Settings:
         class_weights: Class weights of the loss: "balanced", or one per class; by default those of the task, or equal.
         threads: Threads of PyTorch on the CPU; by default one for small batches, otherwise the default of PyTorch.
         accelerator: "cpu", "gpu" or "auto".
-        devices: Number of devices.
-        strategy: Strategy for several devices: "auto", "ddp" or "ddp_find_unused_parameters_true".
+        devices: Number of devices, or of processes on the CPU, that take a share of every batch and add up their
+            gradients.
         precision: "32" or "bf16" (mixed).
 
     Example:
@@ -109,7 +111,6 @@ class Settings:
     threads: int | None = option(None, "Training", 2, at_least=1)
     accelerator: str = option("cpu", "Training", "gpu", choices=("cpu", "gpu", "auto"))
     devices: int = option(1, "Training", 2, at_least=1)
-    strategy: str = option("auto", "Training", "ddp", choices=("auto", "ddp", "ddp_find_unused_parameters_true"))
     precision: str = option("32", "Training", "bf16", choices=("32", "bf16"))
 
     def __post_init__(self) -> None:
@@ -191,7 +192,7 @@ class Settings:
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> Settings:
         """Returns the settings that `as_dict` described; missing ones have their defaults."""
-        return parse(cls, description)
+        return parse(cls, {name: value for name, value in description.items() if name not in WITHOUT_EFFECT})
 
 
 def seconds_of(duration: str | float, name: str = "budget", *, zero: bool = False) -> float:

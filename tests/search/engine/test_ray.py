@@ -12,7 +12,7 @@ from chronode.lab.experiments.recipe import find_recipe
 from chronode.runs import Config, load, series_of
 from chronode.search import Comparison, compare, plan
 from chronode.search.engine import Engine
-from chronode.training import EpochDone
+from chronode.training import BatchDone, EpochDone, Note
 
 RAY = Engine("ray")
 
@@ -146,3 +146,34 @@ def test_chunks_are_scored_while_a_machine_and_the_mailbox_are_lost(cluster, los
     found = score_in_chunks(tmp_path / "run", store, tmp_path / "out", rows=30, engine=RAY, on_progress=lose)
     ids = pq.read_table(tmp_path / "out")["who"].to_pylist()
     assert found.chunks == 5 and sorted(ids) == sorted(f"p{i}" for i in range(30))
+
+
+@pytest.mark.slow  # it starts new workers, too
+def test_training_together_continues_after_a_machine_is_lost(cluster, tmp_path, monkeypatch):
+    """Two processes, of which one is on another machine that is lost in the second epoch: the losses of one process."""
+    from chronode.runs import train_run
+    from chronode.search.engine import RayHelpers
+
+    monkeypatch.chdir(tmp_path)
+    rows = [f"p{i % 30},{i // 30},{i % 7},{'yes' if i % 30 > 14 else 'no'}" for i in range(150)]
+    (tmp_path / "a.csv").write_text("who,t,x,ill\n" + "\n".join(rows) + "\n")
+    data = {"source": "a.csv", "target": ["ill"], "id": "who", "time": "t"}
+    model = {"model": "gru", "hidden_size": 4, "start": "none"}
+    notes, losses = [], {}
+
+    def lose(event):
+        if isinstance(event, Note):
+            notes.append(event.text)
+        if isinstance(event, BatchDone) and event.epoch == 2 and not any("checkpoint" in note for note in notes):
+            (working,) = cluster.worker_nodes
+            cluster.add_node(num_cpus=1)
+            cluster.remove_node(working, allow_graceful=False)
+
+    for devices in (2, 1):
+        training = {"epochs": 3, "batch_size": 7, "devices": devices}
+        config = Config.from_dict({"data": data, "model": model, "training": training})
+        hooks = {"helpers": RayHelpers(), "on_event": lose} if devices == 2 else {}
+        run = train_run(config, tmp_path / str(devices), **hooks).run
+        losses[devices] = [row["loss"] for row in run.metrics()]
+    assert losses[2] == pytest.approx(losses[1], rel=1e-5) and len(losses[1]) == 3
+    assert sum("last checkpoint" in note for note in notes) == 1

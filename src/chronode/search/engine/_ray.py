@@ -23,16 +23,10 @@ class RayTasks(Pool[JobType]):
 
     def __init__(self, on_report: OnReport[JobType], workers: int, address: str | None, *, fresh: bool):
         super().__init__(on_report)
-        try:
-            import ray as module
-            from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-        except ImportError as error:
-            raise ImportError("the engine ray needs Ray: pip install 'chronode[ray]'") from error
-        self.ray = ray = cast(Any, module)  # its type hints do not support actors
-        self.limit = workers
-        self.started = not ray.is_initialized()
-        if self.started:
-            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
+        self.ray, self.started = connected(address)
+        ray, self.limit = self.ray, workers
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
         # The queue handles retries. A mailbox that is killed is restarted; the reports that it had are lost.
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         self.mailbox = ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1, scheduling_strategy=here)(
@@ -86,6 +80,19 @@ class RayTasks(Pool[JobType]):
         except errors.RayError as error:
             return Done(job, "stopped" if stopped else "lost", fault=f"its worker was lost: {error}")
         return Done(job, "stopped" if stopped else how, result, fault)
+
+
+def connected(address: str | None) -> tuple[Any, bool]:
+    """Returns the module of Ray, connected to a cluster, and whether the connection or the cluster is new."""
+    try:
+        import ray as module
+    except ImportError as error:
+        raise ImportError("the engine ray needs Ray: pip install 'chronode[ray]'") from error
+    ray = cast(Any, module)  # its type hints do not support actors
+    is_new = not ray.is_initialized()
+    if is_new:
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
+    return ray, is_new
 
 
 def _mailbox() -> type:
