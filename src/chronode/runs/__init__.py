@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from ._lock import FolderLock
     from ._loggers import check_loggers
     from ._prepare import Prepared, prepare, prepared_for, source_of
-    from ._ranks import followed
     from ._read_options import asked_of, reading_fields
     from ._results import STRONG_BASELINE
     from ._score import score
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
         write_table,
     )
     from ._threshold import TwoClassRows, check_two_classes, set_threshold, two_class_rows, validation_rows
-    from ._train import Draw, Outcome, config_of, fit_in, follow_run, resume_run, train_run
+    from ._train import Draw, Outcome, config_of, fit_in, resume_run, train_run
     from ._trained import baselines_of, load, pack, prepared_of, read_card, save, series_of
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ._scoring import Chunk, Scored, score_in_chunks
     from ._sweep import Search
     from ._trials import Trial
-    from .engine import Engine
+    from .engine import Engine, RayHelpers
 
 
 __getattr__, __dir__, __all__ = lazy(__name__)
