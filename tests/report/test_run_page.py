@@ -121,12 +121,19 @@ def test_forecasts_have_bands_and_errors_by_horizon(tmp_path):
     file = write(tmp_path / "f.csv", ["shop", "t", "units", "price"], series_rows(12, 26, make))
     data = {"source": file, "id": "shop", "time": "t", "forecast": 4, "channels": ["units"]}
     seen = check_html(trained(tmp_path, data)[1])
-    expected = ("80% interval", "RMSE by steps ahead", "units, series s", "last value", "Contributions to units+1")
+    expected = (
+        "80% interval",
+        "RMSE by steps ahead",
+        "units: s",
+        ", window ",
+        "last value",
+        "Contributions to units+1",
+    )
     for words in (*expected, "linear start alone"):
         assert words in seen, words
     assert "the contributions miss" not in seen  # they pass through the linear start too
     best = seen.partition("Best and worst series")[2]
-    assert "units, series s" in best  # the forecast beside the true values
+    assert "units: s", ", window " in best  # the forecast beside the true values
     assert "predicted 1" not in best
     assert ", units+1: " not in seen  # the title of a series does not list the steps of its target
     seen = check_html(trained(tmp_path / "levels", {**data, "intervals": [50, 95]})[1])
@@ -244,3 +251,78 @@ def test_no_text_of_a_run_folder_becomes_html(classes, tmp_path, name):
     assert drawn or name == "run.json"
     if name == "environment.json":
         assert ("started",) in drawn
+
+
+def test_a_panel_with_dates_has_them_on_its_axes_and_its_coming_forecast(tmp_path):
+    days = np.arange("2023-03-01", "2023-05-01", dtype="M8[D]")
+    rng = np.random.default_rng(0)
+    rows = [[shop, day, 5 + np.sin(step / 3) + 0.1 * rng.normal()] for shop in "abcd" for step, day in enumerate(days)]
+    file = write(tmp_path / "sales.csv", ["shop", "day", "sales"], rows)
+    data = {"source": file, "id": "shop", "time": "day", "forecast": 3, "split": [0.5, 0, 0.5]}
+    _, text = trained(tmp_path, data, epochs=1)
+    seen = check_html(text)
+    for part in ("Coming forecast", "Best and worst windows"):
+        assert f"<h2>{part}</h2>" in text
+    coming = text.partition("<h2>Coming forecast</h2>")[2].partition("<h2>")[0]
+    for day in ("2023-05-01", "2023-05-02", "2023-05-03"):
+        assert coming.count(f"<td>{day}") == 4, day  # a row per series
+    assert "steps per window" in seen and "Each series: 2, the largest error first" in seen
+    assert re.search(r"<text[^>]*>2023-0[34]-\d\d</text>", text) and "time (days)" not in seen
+
+
+def test_classes_have_a_table_and_heat_maps_a_legend(classes):
+    _, text = classes
+    seen = check_html(text)
+    assert "Each class" in seen and "100% of the true class" in seen
+    assert text.count('<g class="legend">') >= 3  # the confusion matrix, and contributions
+
+
+def test_a_channel_without_values_has_no_axes():
+    from chronode.data import from_list
+    from chronode.report._data_pictures import series_picture
+
+    s = from_list([[[1.0, np.nan], [2.0, np.nan]], [[1.0, 3.0]]], channels=["hr", "lactate"])
+    drawn = str(series_picture(s, 0))
+    assert "(no values: lactate)" in drawn and drawn.count("<svg") == 1
+    assert "All values are missing" in str(series_picture(from_list([[np.nan], [1.0]]), 0))
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "label", "texts"),
+    [
+        ("2020-01-15", "2023-06-01", "date", ["2021", "2022", "2023"]),
+        ("2020-01-15", "2020-06-01", "date", ["2020-02", "2020-03", "2020-04", "2020-05", "2020-06"]),
+        ("2020-02-27", "2020-03-02", "date", ["2020-02-27", "2020-02-28", "2020-02-29", "2020-03-01", "2020-03-02"]),
+        ("2020-02-27T08:30", "2020-02-27T10:00", "time on 2020-02-27", ["08:30", "09:00", "09:30", "10:00"]),
+        (
+            "2020-02-27T20:00",
+            "2020-02-28T07:00",
+            "date and time in 2020",
+            ["02-27 21:00", "02-28 00:00", "02-28 03:00"],
+        ),
+    ],
+)
+def test_time_axes_have_round_dates(first, last, label, texts):
+    from chronode.data import from_wide
+    from chronode.report._time_axis import time_axis
+
+    s = from_wide({"when": [first, last], "x": [1.0, 2.0]}, time="when")
+    axis = time_axis(s, *s[0].times[[0, -1]])
+    assert axis.label == label and [text for _, text in axis.marks][: len(texts)] == texts
+    places = [place for place, _ in axis.marks]
+    assert places == sorted(places) and s[0].times[0] <= places[0] and places[-1] <= s[0].times[-1]
+
+
+def test_given_numbers_stay_on_the_axis():
+    from chronode.data import from_wide
+    from chronode.report._time_axis import time_axis
+
+    s = from_wide({"day": [0, 2000, 5000], "x": [1.0, 2.0, 3.0]}, time="day")
+    assert [text for _, text in time_axis(s, *s[0].times[[0, -1]]).marks] == [
+        "0",
+        "1000",
+        "2000",
+        "3000",
+        "4000",
+        "5000",
+    ]

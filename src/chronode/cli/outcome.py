@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from textwrap import wrap
 from typing import Any
 
@@ -59,13 +59,35 @@ def show_race(console: Console, config: Config, prepared: Prepared, race: Race |
         return say(console, f"model: {own.model} H={own.hidden_size} ({why})")
     shown_metrics = list(dict.fromkeys((race.metric, "loss", *prepared.objective.metrics[:1])))
     rows: dict[str, dict[str, Any]] = {}
+    names = short_names([entry.name for entry in race.entries])
     for entry in race.entries:
-        rows[entry.name] = {name: entry.metrics.get(name) for name in shown_metrics}
+        row = rows[names[entry.name]] = {name: entry.metrics.get(name) for name in shown_metrics}
         if entry.spread is not None:
-            rows[entry.name][race.metric] = f"{shown(entry.value)} ± {entry.spread:.2g}"
-        rows[entry.name]["epochs"] = entry.epochs or None
+            row[race.metric] = f"{shown(entry.value)} ± {entry.spread:.2g}"
+        row["epochs"] = entry.epochs or None
     console.print(scores_table(f"race, {race.judged}", rows, prepared.objective.positive))
+    for whole, short in names.items():
+        if short.endswith("*"):
+            say(console, f"{short}: {whole}")
     say(console, f"model: {race.reason}")
+
+
+def short_names(names: Sequence[str]) -> dict[str, str]:
+    """Returns short names of candidates: model and number of units, with a star for each set of further settings.
+
+    Example:
+        >>> list(short_names(["stack alone", "gru H=16", "gru H=16 dropout=0.2", "gru H=16 dropout=0.4"]).values())
+        ['stack alone', 'gru-16', 'gru-16*', 'gru-16**']
+    """
+    found: dict[str, str] = {}
+    for name in names:
+        model, units, settings = name.partition(" H=")
+        size, _, settings = settings.partition(" ")
+        short = f"{model}-{size}{'*' * bool(settings)}" if units and size.isdecimal() else name
+        while short in found.values():
+            short += "*"
+        found[name] = short
+    return found
 
 
 def reason(train: Sequences) -> str:

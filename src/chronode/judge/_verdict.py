@@ -32,19 +32,20 @@ _ARGUMENTS = {
 def unbeaten(summary: Mapping[str, Any]) -> tuple[str, float] | None:
     """Returns the best baseline of a finished run if the model does not beat it on the test part, else None.
 
-    A model without any error does not need to beat anything.
+    A model without any error, or nearly so (R² of 1), does not need to beat anything.
 
     Example:
         >>> summary = {"metric": "accuracy", "test": {"accuracy": 0.7}, "baselines": {"linear": {"accuracy": 0.8}}}
         >>> unbeaten(summary), unbeaten({**summary, "test": {"accuracy": 0.9}})
         (('linear', 0.8), None)
+        >>> unbeaten({"metric": "rmse", "test": {"rmse": 2e-4, "r2": 1.0}, "baselines": {"linear": {"rmse": 1e-4}}})
     """
     tests, metric = summary.get("test") or {}, headline(summary)
     own, best = tests.get(metric), best_baseline(metric, summary.get("baselines") or {})
     if own is None or best is None:
         return None
     lower = metric in LOWER_IS_BETTER
-    perfect = own <= 0 if lower else own >= 1
+    perfect = (own <= 0 if lower else own >= 1) or tests.get("r2", 0.0) >= 1 - _ROUNDING
     alike = math.isclose(own, best[1], rel_tol=_ROUNDING)
     beats = not alike and (own < best[1] if lower else own > best[1])
     return None if beats or perfect else best

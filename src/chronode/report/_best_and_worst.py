@@ -13,7 +13,8 @@ from ..data import UNKNOWN, Sequences
 from ..model import SequenceModel
 from ..training import Attribution, Objective, Predictions, integrated_gradients
 from ._data_pictures import binned, series_picture
-from .pages import Html, bar_chart, figure, heading, heat_map, number, paragraph
+from ._time_axis import noun, time_axis
+from .pages import Html, bar_chart, figure, heading, heat_map, number, paragraph, ticks
 
 _MOST_CHANNELS = 12
 _FEW_TARGETS = 4
@@ -84,7 +85,9 @@ def best_and_worst(
     if not scored:
         return [paragraph("No series of the test part has a known target.")]
     count = 1 if len(scored) < 4 else 2
-    groups = {"Best": scored[:count], "Worst": scored[::-1][:count]} if len(scored) > 1 else {"The only series": scored}
+    groups = {"Best": scored[:count], "Worst": scored[::-1][:count]}
+    if len(scored) == 1:
+        groups = {f"The only {noun(shown)}": scored}
     pieces, attributions = [], []
     for name, chosen in groups.items():
         pieces.append(heading(name))
@@ -160,8 +163,9 @@ def _contributions(shown: Sequences, row: int, explained: Attribution, predictio
         else (f"; the contributions miss {number(explained.error)} of the change")
     )
     title = f"Contributions to {what}: {change}{note}"
-    axis = "step" if shown.base_times is None else f"time ({shown.clock.unit_text()})"
-    return heat_map(field.T, names, (), title=title, xlabel=axis, edges=edges, tall=16)
+    axis = time_axis(shown, float(edges[0]), float(edges[-1]))
+    marks = axis.marks or [(place, number(place)) for place in ticks(float(edges[0]), float(edges[-1]))]
+    return heat_map(field.T, names, (), title=title, xlabel=axis.label, edges=edges, tall=16, marks=marks)
 
 
 def _by_channel(attributions: list[Attribution | None], channels: tuple[str, ...]) -> list[str]:

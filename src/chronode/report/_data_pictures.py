@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data import UNKNOWN, percent
-from .pages import COLORS, Plot, bar_chart, heat_map, page, piece, span, write_page
+from ._time_axis import TimeAxis, series_name, time_axis
+from .pages import COLORS, Plot, bar_chart, heat_map, number, page, piece, span, write_page
 from .pages import figure as framed
 from .pages import grid as beside
 from .pages import table as html_table
@@ -54,7 +56,7 @@ def target_text(s: Sequences, row: int) -> str:
         return f", {s.target.names[0]}: {s.target.classes[int(value)] if int(value) != UNKNOWN else 'unknown'}"
     if len(value) > _MOST_NUMBERS:  # such as the steps of a forecast
         return ""
-    return "".join(f", {name}: {one:.3g}" for name, one in zip(s.target.names, value, strict=True))
+    return "".join(f", {name}: {number(float(one))}" for name, one in zip(s.target.names, value, strict=True))
 
 
 def series_picture(s: Sequences, row: int, *, title: str | None = None, height: int = 170) -> Any:
@@ -66,16 +68,23 @@ def series_picture(s: Sequences, row: int, *, title: str | None = None, height: 
         x[~batch.observed[0, :length].numpy()] = np.nan
     times = s[row].times if len(s[row].times) == length else np.arange(length, dtype=float)
     x, times = x[:_LONGEST], times[:_LONGEST]
-    name = f"series {s.ids[row]}{target_text(s, row)}" if title is None else title
-    axis = "step" if s.base_times is None else f"time ({s.clock.unit_text()})"
+    name = f"{series_name(s.ids[row])}{target_text(s, row)}" if title is None else title
+    axis = time_axis(s, float(times[0]), float(times[-1])) if length else TimeAxis("step", None)
     if x.shape[1] > FEW_CHANNELS:
         return _many_channels(x, times, s.channels, name, axis)
+    drawn = [channel for channel in range(x.shape[1]) if np.isfinite(x[:, channel]).any()]
+    if not drawn:
+        return piece(f"<b>{escape(name)}</b>", "<p>All values are missing.</p>")
+    if len(drawn) < x.shape[1]:
+        name += (
+            f" (no values: {', '.join(s.channels[channel] for channel in range(x.shape[1]) if channel not in drawn)})"
+        )
     across = span(times, room=0.01)
-    if x.shape[1] > 1 and not _same_scale(x):
-        return _strips(x, times, s.channels, name, axis, across)
-    plot = Plot(across, span(x), title=name, xlabel=axis, height=height)
-    for channel, label in enumerate(s.channels):
-        _draw_channel(plot, times, x[:, channel], channel, label if x.shape[1] > 1 else "")
+    if len(drawn) > 1 and not _same_scale(x):
+        return _strips(x, times, {channel: s.channels[channel] for channel in drawn}, name, axis, across)
+    plot = Plot(across, span(x), title=name, xlabel=axis.label, height=height, marks=axis.marks)
+    for channel in drawn:
+        _draw_channel(plot, times, x[:, channel], channel, s.channels[channel] if x.shape[1] > 1 else "")
     return plot
 
 
@@ -109,7 +118,7 @@ def _same_scale(x: NDArray[Any]) -> bool:
 
 
 def _strips(
-    x: NDArray[Any], times: NDArray[Any], names: tuple[str, ...], title: str, axis: str, across: tuple[float, float]
+    x: NDArray[Any], times: NDArray[Any], names: dict[int, str], title: str, axis: TimeAxis, across: tuple[float, float]
 ) -> str:
     """A strip per channel, one below the other, each with its own scale."""
     strips, left, last = [], 0.0, len(names) - 1
@@ -117,23 +126,24 @@ def _strips(
         strips = [
             Plot(
                 across,
-                span(x[:, row]),
+                span(x[:, channel]),
                 title=title if row == 0 else "",
                 ylabel=name,
-                xlabel=axis if row == last else "",
+                xlabel=axis.label if row == last else "",
                 height=(78 if row < last else 108) + 17 * (row == 0),
                 bare=row < last,
                 left=left,
+                marks=axis.marks,
             )
-            for row, name in enumerate(names)
+            for row, (channel, name) in enumerate(names.items())
         ]
         left = max(strip.left for strip in strips)
-    for row, strip in enumerate(strips):
-        _draw_channel(strip, times, x[:, row], row)
+    for channel, strip in zip(names, strips, strict=True):
+        _draw_channel(strip, times, x[:, channel], channel)
     return "".join(map(str, strips))
 
 
-def _many_channels(x: NDArray[Any], times: NDArray[Any], names: tuple[str, ...], title: str, axis: str) -> str:
+def _many_channels(x: NDArray[Any], times: NDArray[Any], names: tuple[str, ...], title: str, axis: TimeAxis) -> str:
     """Channels by time in standard deviations from each channel's mean."""
     finite = np.isfinite(x)
     count = np.maximum(finite.sum(0), 1)
@@ -143,7 +153,18 @@ def _many_channels(x: NDArray[Any], times: NDArray[Any], names: tuple[str, ...],
     most = 40
     short = [*names[:most], *([f"{len(names) - most} more not drawn"] if len(names) > most else [])]
     shown = np.vstack([field.T[:most], *([np.full((1, len(field)), np.nan)] if len(names) > most else [])])
-    return heat_map(shown, short, (), title=title, xlabel=axis, edges=edges, tall=12, shares=np.clip(shown / 3, -1, 1))
+    return heat_map(
+        shown,
+        short,
+        (),
+        title=title,
+        xlabel=axis.label,
+        edges=edges,
+        tall=12,
+        shares=np.clip(shown / 3, -1, 1),
+        ends=("−3", "3 standard deviations from the mean"),
+        marks=axis.marks or (),
+    )
 
 
 def binned(x: NDArray[Any], times: NDArray[Any], *, total: bool = False) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -166,13 +187,17 @@ def gap_picture(s: Sequences) -> Plot | None:
     gaps = s.dt[s.dt > 0]
     if not len(gaps) or np.ptp(gaps) <= 1e-6 * gaps.max():
         return None
+    unit = s.clock.unit_text()
+    if unit.endswith("given numbers"):
+        gaps, unit = gaps * s.clock.scale, "the given numbers"
     low, high = float(gaps.min()), float(gaps.max())
     log = high > 50 * low
     values = np.log10(gaps) if log else gaps
     counts, edges = np.histogram(values, bins=min(40, max(8, round(len(gaps) ** 0.4))))
-    ends = (math.log10(low), math.log10(high)) if log else (0.0, high)
-    unit = f"time between observations ({s.clock.unit_text()})"
-    plot = Plot(ends, (0, 1.05 * counts.max()), title="Gaps", xlabel=unit, ylabel="count", log=log, height=190)
+    near = low > 0.8 * high  # gaps that differ by little, such as those of months
+    ends = (math.log10(low), math.log10(high)) if log else (low if near else 0.0, high)
+    label = f"time between observations ({unit})"
+    plot = Plot(ends, (0, 1.05 * counts.max()), title="Gaps", xlabel=label, ylabel="count", log=log, height=190)
     plot.bars(edges, counts, color=COLORS[2])
     return plot
 

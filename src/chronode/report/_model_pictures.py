@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .pages import COLORS, GRAY, Plot, figure, heat_map, number, span
+from ..data import Sequences, future_times
+from ._time_axis import TimeAxis, time_axis
+from .pages import COLORS, GRAY, Plot, figure, heat_map, number, span, table
 
 # With more classes their names are unreadable.
 MOST_CLASSES = 40
@@ -26,9 +28,36 @@ def confusion_picture(predicted: NDArray[Any], true: NDArray[Any], classes: Sequ
     tall = 26 if len(classes) <= 12 else 16
     texts = [[str(count) if count else "" for count in row] for row in counts.tolist()]
     return figure(
-        heat_map(counts, classes, classes, title=title, xlabel="predicted class", texts=texts, tall=tall, shares=share),
-        "One row per true class; the color shows the share of that class.",
+        heat_map(
+            counts,
+            classes,
+            classes,
+            title=title,
+            xlabel="predicted class",
+            texts=texts,
+            tall=tall,
+            shares=share,
+            ends=("0%", "100% of the true class"),
+        ),
+        "One row per true class.",
     )
+
+
+def class_table(predicted: NDArray[Any], true: NDArray[Any], classes: Sequence[str]) -> str:
+    """Returns the number of cases, precision, recall and F1 of each class.
+
+    Example:
+        >>> "<td>ill</td>" in class_table(np.array([0, 1, 1]), np.array([0, 1, 0]), ("well", "ill"))
+        True
+    """
+    rows = []
+    for label, name in enumerate(classes):
+        hits = int(((predicted == label) & (true == label)).sum())
+        said, cases = int((predicted == label).sum()), int((true == label).sum())
+        scores = [hits / said if said else None, hits / cases if cases else None]
+        rows.append([name, cases, said, *scores, 2 * hits / (said + cases) if said + cases else None])
+    columns = ["class", "cases", "predicted", "precision", "recall", "F1"]
+    return table(columns, rows, numeric=columns[1:])
 
 
 def calibration_picture(chances: NDArray[Any], true: NDArray[Any], classes: Sequence[str]) -> str:
@@ -80,35 +109,43 @@ def residual_pictures(predicted: NDArray[Any], true: NDArray[Any], names: Sequen
 def forecast_picture(
     history: NDArray[Any],
     predicted: NDArray[Any],
-    true: NDArray[Any],
+    true: NDArray[Any] | None,
     intervals: Mapping[float, NDArray[Any]],
     title: str,
+    s: Sequences | None = None,
 ) -> str:
     """Plots the last observations of a series, the forecast after them, and the true values, without a frame.
 
     Args:
         history: `(T,)` the channel up to the last step.
         predicted: `(horizon,)` the forecast.
-        true: `(horizon,)` the true values, NaN if unknown.
+        true: `(horizon,)` the true values, NaN if unknown; None if they are yet to come.
         intervals: Level in percent -> `(2, horizon)` lower and upper ends.
         title: Text above the plot.
+        s: The series alone, for the times; None to count steps.
     """
     past = history[-max(24, 4 * len(predicted)) :].astype(np.float64)
-    before, after = np.arange(1 - len(past), 1), np.arange(1, len(predicted) + 1)
+    before, after = np.arange(1.0 - len(past), 1), np.arange(1.0, len(predicted) + 1)
+    axis = TimeAxis("steps ahead", None)
+    if s is not None and s.base_times is not None:
+        before, after = s[0].times[-len(past) :].astype(np.float64), future_times(s, len(predicted))[0]
+        axis = time_axis(s, float(before[0]), float(after[-1]))
     plot = Plot(
-        (before[0] - 0.2, after[-1] + 0.2),
-        span(past, predicted, true, *intervals.values()),
+        span([before[0], after[-1]], room=0.01),
+        span(past, predicted, [] if true is None else true, *intervals.values()),
         title=title,
-        xlabel="steps ahead",
+        xlabel=axis.label,
         whole=True,
+        marks=axis.marks,
     )
     finite = np.isfinite(past)
     plot.line(before[finite], past[finite], color=GRAY, dots=len(past) <= 60, name="history")
     for level in sorted(intervals, reverse=True):
         plot.band(after, *intervals[level], color=COLORS[1], name=f"{level:g}% interval")
-    plot.line(after, true, color=COLORS[0], dots=True, name="true")
+    if true is not None:
+        plot.line(after, true, color=COLORS[0], dots=True, name="true")
     plot.line(after, predicted, color=COLORS[1], dots=True, name="forecast")
-    plot.upright(0.0)
+    plot.upright(float(before[-1]))
     return str(plot)
 
 
@@ -118,7 +155,7 @@ def steps_picture(
     true: NDArray[Any],
     classes: Sequence[str] | None,
     name: str,
-    axis: str,
+    axis: TimeAxis,
 ) -> str:
     """Plots the predictions at every step of one series: of a number beside the true values, of classes the probability
     of the true one.
@@ -129,19 +166,18 @@ def steps_picture(
         true: `(T,)` class numbers, negative if unknown, or `(T, targets)` values.
         classes: Names of the classes; None for numbers.
         name: Name of the target.
-        axis: Text below the plot.
+        axis: Axis of the times.
     """
     if classes is None:
         ours, theirs = predicted[:, 0].astype(np.float64), true[:, 0].astype(np.float64)
-        plot = Plot(
-            span(times, room=0.01), span(ours, theirs), title=f"{name}: predicted and true", xlabel=axis, height=170
-        )
+        title, heights = f"{name}: predicted and true", span(ours, theirs)
+        plot = Plot(span(times, room=0.01), heights, title=title, xlabel=axis.label, height=170, marks=axis.marks)
         plot.line(times, theirs, color=COLORS[0], name="true")
         plot.line(times, ours, color=COLORS[1], name="predicted")
         return str(plot)
     chances = np.where(true >= 0, predicted[np.arange(len(true)), true], np.nan)
     title = f"{name}: probability of the true class"
-    plot = Plot(span(times, room=0.01), (0, 1), title=title, xlabel=axis, height=170)
+    plot = Plot(span(times, room=0.01), (0, 1), title=title, xlabel=axis.label, height=170, marks=axis.marks)
     plot.line(times, chances, color=COLORS[0])
     return str(plot)
 

@@ -18,6 +18,7 @@ from ._best_and_worst import best_and_worst
 from ._model_pictures import (
     MOST_CLASSES,
     calibration_picture,
+    class_table,
     confusion_picture,
     forecast_picture,
     horizon_picture,
@@ -25,10 +26,12 @@ from ._model_pictures import (
     steps_picture,
 )
 from ._threshold_pictures import threshold_pictures
+from ._time_axis import origin_of, series_name, time_axis
 from .explain_page import importance_picture
-from .pages import figure, grid, number, paragraph, table
+from .pages import details, figure, grid, number, paragraph, table
 
 _MOST_TARGETS = 3
+_MOST_ROWS = 50
 # Steps that the importance of columns may predict in all, which keeps a report fast.
 _MOST_STEPS = 200_000
 
@@ -120,9 +123,12 @@ class TestPart:
             return []
         if self.objective.classes is not None:
             pictures, rows = self._thresholds()
-            return [grid(*self._class_pictures(self.objective.classes), *pictures), *rows]
+            classes = self.objective.classes
+            each = class_table(self.objective.predicted(self.predicted), self.true, classes)
+            return [details("Each class", each), grid(*self._class_pictures(classes), *pictures), *rows]
         if config.data.horizon:
-            return [grid(*self._forecasts(config.data.horizon, config.data.intervals or USUAL_INTERVALS[:1]))]
+            drawn = grid(*self._forecasts(config.data.horizon, config.data.intervals or USUAL_INTERVALS[:1]))
+            return [*self._each_series(config.data.horizon), drawn]
         few = slice(_MOST_TARGETS)
         more = len(self.predictions.names) - _MOST_TARGETS
         note = [paragraph(f"{more} more targets are not shown.", "small")] if more > 0 else []
@@ -156,6 +162,27 @@ class TestPart:
             yield horizon_picture(self.predicted - self.true, horizon, channels)
         yield from residual_pictures(self.predicted[:, :1], self.true[:, :1], self.predictions.names[:1])
 
+    def _each_series(self, horizon: int) -> list[str]:
+        """Returns the errors of the forecasts of each series of a panel, the largest first; nothing for one series."""
+        reading, target = self.prepared.reading, self.shown.target
+        assert reading is not None and target is not None
+        origins = np.array([origin_of(id) for id in self.shown.ids])
+        if reading.per_step or len(set(origins)) < 2:
+            return []
+        channel = reading.forecast_channels[0]
+        places = [step * len(reading.forecast_channels) for step in range(horizon)]
+        gaps = np.stack(self.predictions.values)[:, places] - np.asarray(self.cases_shown.target.values)[:, places]  # type: ignore[union-attr]
+        rows = []
+        for name in dict.fromkeys(origins.tolist()):
+            gap = gaps[origins == name]
+            if np.isfinite(gap).any():
+                rows.append([name, len(gap), float(np.sqrt(np.nanmean(gap**2))), float(np.nanmean(np.abs(gap)))])
+        rows.sort(key=lambda row: -row[2])
+        columns = ["series", "windows", f"RMSE of {channel}", "MAE"]
+        more = [paragraph(f"{len(rows) - _MOST_ROWS} more series are not shown.", "small")] if rows[_MOST_ROWS:] else []
+        shown = table(columns, rows[:_MOST_ROWS], numeric=columns[1:])
+        return [details(f"Each series: {len(rows)}, the largest error first", shown, *more)]
+
     def _forecast(self, row: int, horizon: int, channels: list[str], levels: Sequence[float] = ()) -> str:
         """Returns the plot of a forecast of the first channel, with its history, the true values and intervals."""
         series, name = self.shown[row], channels[0]
@@ -167,7 +194,8 @@ class TestPart:
         if levels and self.model.margins is not None and self.model.margins.known:
             ends = intervals_of(self.model, self.scaled[[row]], levels, self.scaler)
             intervals = {level: bounds[:, 0, places] for level, bounds in zip(levels, ends, strict=True)}
-        return forecast_picture(history, predicted, true, intervals, f"{name}, series {series.id}")
+        title = f"{name}: {series_name(series.id)}"
+        return forecast_picture(history, predicted, true, intervals, title, self.shown[[row]])
 
     def _prediction(self, row: int) -> str:
         """Returns the plot of the predictions for one series that has more than one of them; otherwise ""."""
@@ -180,7 +208,7 @@ class TestPart:
         s = self.cases_shown
         first, length = int(s.starts[row]), int(s.lengths[row])
         times = s[row].times if len(s[row].times) == length else np.arange(float(length))
-        axis = "step" if s.base_times is None else f"time ({s.clock.unit_text()})"
+        axis = time_axis(s, float(times[0]), float(times[-1]))
         true = target.values[first : first + length]
         return steps_picture(times, self.predictions.values[row], true, target.classes, target.names[0], axis)
 

@@ -49,9 +49,12 @@ def importance_picture(found: Importance, label: str) -> str:
         found.low[few],
         found.high[few],
         title=f"Permutation importance{more}",
-        xlabel=f"how much worse {label} is with the column of another series",
+        xlabel=f"change of {label.replace('_', ' ')} for the worse",
     )
-    text = f"95% intervals over series and permutations; {found.series:,} series. With all columns, {label} is "
+    text = (
+        f"Each column in turn comes from another series. 95% intervals over {found.series:,} series and permutations; "
+    )
+    text += f"with all columns, {label.replace('_', ' ')} is "
     return figure(chart, f"{text}{number(found.value)}.")
 
 

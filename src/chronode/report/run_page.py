@@ -12,8 +12,10 @@ from ..judge import best_baseline, headline, is_linear, linear_text, model_name
 from ..model import SequenceModel
 from ..runs import REPORT, Config, Prepared, RaceSummary, Run, Summary, load, prepared_of
 from ..training import Objective, Predictions, labeled
+from ._coming import coming_forecast
 from ._data_pictures import pictures_of
 from ._test_part import TestPart, own_units, scores_table, targets_table
+from ._time_axis import noun
 from ._training_pictures import learning_pictures
 from .pages import Html, bullets, cards, code, details, grid, heading, number, page, paragraph, safe, table, write_page
 
@@ -70,7 +72,9 @@ def write_report(
         intervals = test.intervals()
         tables = [scores_table(summary, name, intervals), *targets_table(summary, name)]
         sections["Test"] = [*tables, *test.pictures(config), *test.importance()]
-        sections["Best and worst series"] = test.cases()
+        if coming := coming_forecast(prepared, model, objective, config):
+            sections["Coming forecast"] = coming
+        sections[f"Best and worst {'windows' if noun(prepared.parts.test) == 'window' else 'series'}"] = test.cases()
     sections["Settings"] = _settings_section(run, config)
     sections["How to repeat"] = _repeat_section(run, config, prepared)
     head = _head(run, summary, config, intervals)
@@ -132,6 +136,8 @@ def _data_section(prepared: Prepared) -> list[str]:
         ends = sorted({int(part.lengths.min()), int(part.lengths.max())}) if len(part) else []
         rows.append([name, len(part), int(part.lengths.sum()), " to ".join(f"{end:,}" for end in ends)])
     columns = ["part", "series", "steps", "steps per series"]
+    if noun(parts.train) == "window":
+        columns = ["part", "windows", "steps", "steps per window"]
     shown = own_units(parts.train, parts.scaler)
     pieces = [paragraph(str(facts)), paragraph(f"{facts.time}; {prepared.divided}.", "small")]
     pieces += [table(columns, rows, numeric=columns[1:]), "<h3>Training part</h3>", grid(*pictures_of(shown, 4))]

@@ -12,7 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._marks import COLORS, number, put, shortened, span, svg, text_width, ticks
-from ._plot import GRAY, GRID
+from ._plot import GRAY, GRID, axis_ticks
+
+_SWATCHES = 9
+"""Colors in the legend of a heat map."""
 
 
 def bar_chart(
@@ -217,8 +220,10 @@ def heat_map(
     width: int = 440,
     tall: int = 18,
     shares: ArrayLike | None = None,
+    ends: tuple[str, str] | None = None,
+    marks: Sequence[tuple[float, str]] = (),
 ) -> str:
-    """Draws a heat map: blue above 0, orange below.
+    """Draws a heat map with a legend of its colors: blue above 0, orange below.
 
     Args:
         values: `(rows, columns)`; NaN is white.
@@ -231,6 +236,8 @@ def heat_map(
         width: Width of the drawing.
         tall: Height of a row.
         shares: Intensity of the color, -1 to 1; by default `values` divided by the largest absolute value.
+        ends: Texts of the legend for the strongest colors; by default the values that have them.
+        marks: Places, in the units of `edges`, and texts of ticks below the map.
 
     Example:
         >>> heat_map([[1.0, -1.0]], ["hr"], ["a", "b"]).count("<rect")
@@ -241,8 +248,13 @@ def heat_map(
     colors = table / (sizes.max(initial=0.0) or 1.0) if shares is None else np.asarray(shares, dtype=np.float64)
     names = [shortened(name, 18) for name in rows]
     left, top = 10 + max(map(text_width, names), default=0), 8 + 17 * bool(title)
-    sides = np.arange(table.shape[1] + 1) if edges is None else np.asarray(edges, dtype=np.float64)
-    sides = left + (sides - sides[0]) / ((sides[-1] - sides[0]) or 1) * (width - left - 2)
+    given = np.arange(table.shape[1] + 1.0) if edges is None else np.asarray(edges, dtype=np.float64)
+
+    def across(places: ArrayLike) -> NDArray[np.float64]:
+        shifted = np.asarray(places, dtype=np.float64) - given[0]
+        return left + shifted / ((given[-1] - given[0]) or 1) * (width - left - 2)
+
+    sides = across(given)
     floor = top + tall * len(names)
     body = [put(0, 14, title, color="#111827", bold=True)] if title else []
     for index, name in enumerate(names):
@@ -253,9 +265,32 @@ def heat_map(
             body.append(_field(sides, row, column, share, value, top, tall, texts))
     body.append(f'<path d="M{left} {top}H{width - 2}V{floor}H{left}Z" fill="none" stroke="{GRID}"/>')
     below, depth = _column_names(columns, sides, floor)
+    if marks:
+        below += axis_ticks(across([place for place, _ in marks]), [text for _, text in marks], floor, width)
+        depth += 20
     if xlabel:
         below.append(put((left + width) / 2, floor + depth + 14, xlabel, anchor="middle"))
-    return svg(width, floor + depth + (20 if xlabel else 4), "".join([*body, *below]), title)
+    depth += 20 if xlabel else 4
+    legend = _color_legend(colors, sizes.max(initial=0.0), ends, left, floor + depth)
+    return svg(width, floor + depth + 18 * bool(legend), "".join([*body, *below, legend]), title)
+
+
+def _color_legend(
+    colors: NDArray[np.float64], most: float, ends: tuple[str, str] | None, left: float, top: float
+) -> str:
+    """Returns a row of the colors between two texts; "" if there is no color."""
+    finite = colors[np.isfinite(colors)]
+    if not finite.size or not np.abs(finite).max() > 1e-3:
+        return ""
+    low, high = float(finite.min() < 0), float(finite.max() > 0)
+    texts = ends or (number(-most * low), number(most * high))
+    start = left + text_width(texts[0]) + 6
+    parts = [put(left, top + 11, texts[0])]
+    for index, share in enumerate(np.linspace(-low, high, _SWATCHES)):
+        color = shade(abs(share), COLORS[0] if share >= 0 else COLORS[1])
+        parts.append(f'<path d="M{start + 10 * index:.1f} {top + 2}h10v10h-10Z" fill="{color}" stroke="{GRID}"/>')
+    parts.append(put(start + 10 * _SWATCHES + 6, top + 11, texts[1]))
+    return f'<g class="legend">{"".join(parts)}</g>'
 
 
 def _field(

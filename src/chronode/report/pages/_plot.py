@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
 
 import numpy as np
@@ -32,6 +32,7 @@ class Plot:
         log: Whether the horizontal axis is logarithmic (`x` in logarithms to base 10).
         bare: Whether the horizontal axis has no numbers, because a plot below shows them.
         left: Minimum room for the numbers of the vertical axis, so that stacked plots are aligned.
+        marks: Places and texts of the ticks of the horizontal axis; None for numbers.
 
     Example:
         >>> plot = Plot((0, 2), (0, 1), title="loss")
@@ -54,6 +55,7 @@ class Plot:
         log: bool = False,
         bare: bool = False,
         left: float = 0.0,
+        marks: Sequence[tuple[float, str]] | None = None,
     ):
         self.x, self.y, self.title, self.xlabel, self.ylabel = x, y, title, xlabel, ylabel
         self.width, self.height, self.whole, self.log = width, height, whole, log
@@ -61,6 +63,7 @@ class Plot:
         self.left = max(left, 12 + max((text_width(number(tick)) for tick in self.yticks), default=0))
         self.top = 14 + 17 * bool(title) + 14 * bool(ylabel)
         self.bottom, self.right, self.bare = 6 if bare else 20 + 16 * bool(xlabel), 12, bare
+        self.xticks = marks
         self.marks: list[str] = []
         self.names: list[tuple[str, str, str]] = []
 
@@ -174,16 +177,13 @@ class Plot:
         for tick, up in zip(self.yticks, self._up(np.array(self.yticks)), strict=True):
             yield f'<path d="M{self.left} {up:.1f}H{self.width - self.right}" stroke="{GRID}"/>'
             yield put(self.left - 6, up + 4, number(tick), anchor="end")
-        marks = ticks(*self.x, most=4 if self.log else 7, whole=self.whole or self.log)
-        taken = -math.inf
-        for tick, across in zip(marks, self._across(np.array(marks)), strict=True) if not self.bare else ():
-            text = number(10**tick if self.log else tick)
-            half = text_width(text) / 2
-            if across - half < taken or across + half > self.width + 1:
-                continue
-            taken = across + half + 8
-            yield f'<path d="M{across:.1f} {floor}v4" stroke="{GRAY}"/>'
-            yield put(across, floor + 16, text, anchor="middle")
+        if not self.bare:
+            marks = self.xticks
+            if marks is None:
+                places = ticks(*self.x, most=4 if self.log else 7, whole=self.whole or self.log)
+                marks = [(place, number(10**place if self.log else place)) for place in places]
+            across = self._across(np.array([place for place, _ in marks], dtype=np.float64))
+            yield from axis_ticks(across, [text for _, text in marks], floor, self.width)
         yield f'<path d="M{self.left} {floor}H{self.width - self.right}" stroke="{GRAY}"/>'
 
     def _texts(self) -> Iterable[str]:
@@ -195,6 +195,18 @@ class Plot:
         if self.xlabel:
             middle = (self.left + self.width - self.right) / 2
             yield put(middle, self.height - 3, shortened(self.xlabel, letters), anchor="middle")
+
+
+def axis_ticks(across: ArrayLike, texts: Sequence[str], floor: float, width: float) -> Iterable[str]:
+    """Returns ticks below a horizontal axis; a text that would touch the one before it is left out."""
+    taken = -math.inf
+    for place, text in zip(np.asarray(across).tolist(), texts, strict=True):
+        half = text_width(text) / 2
+        if place - half < taken or place + half > width + 1:
+            continue
+        taken = place + half + 8
+        yield f'<path d="M{place:.1f} {floor}v4" stroke="{GRAY}"/>'
+        yield put(place, floor + 16, text, anchor="middle")
 
 
 def _thinned(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
