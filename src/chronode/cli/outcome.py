@@ -61,10 +61,10 @@ def show_race(console: Console, config: Config, prepared: Prepared, race: Race |
     rows: dict[str, dict[str, Any]] = {}
     names = short_names([entry.name for entry in race.entries])
     for entry in race.entries:
-        row = rows[names[entry.name]] = {name: entry.metrics.get(name) for name in shown_metrics}
+        row: dict[str, Any] = {name: entry.metrics.get(name) for name in shown_metrics}
         if entry.spread is not None:
             row[race.metric] = f"{shown(entry.value)} ± {entry.spread:.2g}"
-        row["epochs"] = entry.epochs or None
+        rows[names[entry.name]] = row | {"epochs": entry.epochs or None}
     console.print(scores_table(f"race, {race.judged}", rows, prepared.objective.positive))
     for whole, short in names.items():
         if short.endswith("*"):

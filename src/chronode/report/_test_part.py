@@ -164,14 +164,14 @@ class TestPart:
 
     def _each_series(self, horizon: int) -> list[str]:
         """Returns the errors of the forecasts of each series of a panel, the largest first; nothing for one series."""
-        reading, target = self.prepared.reading, self.shown.target
+        reading, target = self.prepared.reading, self.cases_shown.target
         assert reading is not None and target is not None
         origins = np.array([origin_of(id) for id in self.shown.ids])
         if reading.per_step or len(set(origins)) < 2:
             return []
         channel = reading.forecast_channels[0]
         places = [step * len(reading.forecast_channels) for step in range(horizon)]
-        gaps = np.stack(self.predictions.values)[:, places] - np.asarray(self.cases_shown.target.values)[:, places]  # type: ignore[union-attr]
+        gaps = np.stack(self.predictions.values)[:, places] - np.asarray(target.values)[:, places]
         rows = []
         for name in dict.fromkeys(origins.tolist()):
             gap = gaps[origins == name]

@@ -74,12 +74,14 @@ def _round_dates(first: np.datetime64, last: np.datetime64) -> tuple[list[tuple[
     days = seconds / 86_400
     if days <= _MOST * _DAYS[-1]:
         step = next(size for size in _DAYS if days / size <= _MOST)
-        places = np.arange(first.astype("M8[D]"), last.astype("M8[D]") + 1, np.timedelta64(step, "D"))
-        return [(place, str(place)) for place in places], "date"
+        first_day, last_day = (int(end.astype("M8[D]").astype(int)) for end in (first, last))
+        return [
+            (np.datetime64(day, "D"), str(np.datetime64(day, "D"))) for day in range(first_day, last_day + 1, step)
+        ], "date"
     months = days / 30.44
     step = next((size for size in _MONTHS if months / size <= _MOST), _MONTHS[-1])
-    begin = first.astype("M8[M]").astype(int) // step * step
-    places = np.arange(begin, last.astype("M8[M]").astype(int) + 1, step).astype("M8[M]")
+    begin, end = (int(end.astype("M8[M]").astype(int)) for end in (first, last))
+    places = [np.datetime64(month, "M") for month in range(begin // step * step, end + 1, step)]
     return [(place, str(place)[:4] if step >= 12 else str(place)) for place in places], "date"
 
 
