@@ -105,8 +105,10 @@ def _forecasts(data, made, layout):
     true = made[[column for column in steps if column.startswith("true_")]].to_numpy(float)
     own = made[[column for column in steps if not column.startswith("true_")]].to_numpy(float)
     horizon = true.shape[1]
-    origins = made.iloc[:, 1]
-    ids = made.iloc[:, 0].astype(str).str.replace(r"\[\d+:\d+\]$", "", regex=True)
+    windows = made.iloc[:, 0].astype(str).str.extract(r"(.*)\[\d+:(\d+)\]$")
+    ids, origins = windows[0], made.iloc[:, 1]
+    if made.columns[1].startswith("true_"):  # steps are counted
+        origins = windows[1].astype(int) - 1
     series = {"0": data} if not layout.id else {str(name): part for name, part in data.groupby(layout.id)}
     length = max(2 * layout.season, horizon + 6)
     rows, test, season = [], [], []

@@ -177,8 +177,11 @@ def show_outcome(console: Console, outcome: Outcome) -> None:
     tested = bool(summary["test"])
     title, scores = ("test", summary["test"]) if tested else ("validation (no test part)", summary["valid"])
     targets = summary.get("targets") or {}
-    rows = {name: scores, **summary["baselines"]}
+    short = name.partition(" (")[0]
+    rows = {short: scores, **summary["baselines"]}
     console.print(scores_table(title, rows, summary.get("positive"), len(targets)))
+    if short != name:
+        say(console, f"model: {name}")
     if targets:
         console.print(targets_table(targets, summary["metric"]))
     start, last = summary.get("start"), summary["notes"][-1:]
