@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from ._assembly import Assembly, assemble, completed, gather, spec_for, together
     from ._attribution import Attribution, integrated_gradients
     from ._calibration import USUAL_INTERVALS, interval_scores, intervals_of
-    from ._crew import Helpers, WorkerLost, follow, own_address
+    from ._crew import Helpers, WorkerLost, follow
     from ._events import BatchDone, Diverged, Epoch, EpochDone, Event, Listener, Note, TrainingStopped, paced
     from ._explain import Explanation, explain
     from ._fit import fit

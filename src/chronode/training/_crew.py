@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -142,13 +141,3 @@ def device_of(device: torch.device, rank: int) -> torch.device:
         device(type='cpu')
     """
     return torch.device("cuda", rank % torch.cuda.device_count()) if device.type == "cuda" else device
-
-
-def own_address() -> str:
-    """Returns the address of this machine in its network; the loopback address without one."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("10.255.255.255", 1))  # sends nothing
-            return probe.getsockname()[0]
-        except OSError:
-            return "127.0.0.1"
