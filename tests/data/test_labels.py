@@ -1,4 +1,4 @@
-"""Labels in a second table: the same series as those of a table that has them already, and errors that name the place."""
+"""Labels in a second table: the series of a table that has them already, and errors that name the place."""
 
 import numpy as np
 import pytest
