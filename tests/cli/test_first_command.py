@@ -48,7 +48,8 @@ CURES = {
     "no duration": (("a.csv", "--forecast", "soon"), "a duration such as 7d"),
     "a column in other letters": (("a.csv", "--target", "sales", "--id", "patient_id"), 'mean --id "Patient ID"?'),
     "no such column": (("a.csv", "--target", "profit"), "--target profit is not a column; the columns are"),
-    "several series": (("panel.csv", "--target", "y"), "such as --id site or --id kind"),
+    "several series": (("firms.csv", "--target", "y"), "name the column that tells them apart: --id firm, or"),
+    "several series of several columns": (("panel.csv", "--target", "y"), "no column alone tells them apart: add one"),
     "a web address": (("https://example.org/a.csv", "--target", "y"), "download it first"),
 }  # fmt: skip
 
@@ -60,6 +61,8 @@ def test_errors_name_the_option_that_helps(here, words, cure):
     (here / "steps.csv").write_text("x\n" + "\n".join("123456789"))
     panel = [f"{2000 + year},{site},{kind},1.5" for year in range(3) for site in "abc" for kind in "uv" for _ in "12"]
     (here / "panel.csv").write_text("year,site,kind,y\n" + "\n".join(panel) + "\n")
+    firms = [f"{row},{row % 5},{'uv'[row % 2]},{2000 + row // 5},{row * 0.5}" for row in range(40)]
+    (here / "firms.csv").write_text("row,firm,kind,year,y\n" + "\n".join(firms) + "\n")
     done = chronode("train", *words, code=2)
     assert cure in done.err and len(done.err.splitlines()) == 1
     assert not (here / "runs").exists()

@@ -236,6 +236,8 @@ def test_an_unknown_marker_is_named_in_the_error(tmp_path):
         ValueError, match=r"row 4 has '<0.5'. If it means a missing value, pass missing_values=\['<0.5', 'below'\]"
     ):
         read(path)
+    with pytest.raises(ValueError, match=r"row 3 has '3\\x1a'. Correct it, or"):  # nobody could type that marker
+        read(put(tmp_path / "c.csv", "x\n1\n2\n3\x1a\n"))
     path = put(tmp_path / "b.csv", "t,what,v\n0,a,1\n1,a,<1\n")
     with pytest.raises(ValueError, match=r"row 2 is not a number: '<1'. .*missing_values=\['<1'\]"):
         read(path, time="t", channel="what", value="v")

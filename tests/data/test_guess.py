@@ -92,7 +92,16 @@ def test_a_panel_without_a_column_that_tells_series_apart_is_asked_about():
     columns = table(year=np.repeat([2000, 2001], 15), site=["a", "b", "c"] * 10, variety=["u", "v"] * 15, x=VALUES)
     with pytest.raises(SettingError) as error:
         guess(columns, {})
-    assert error.value.argument == "id" and "site" in error.value.cure and "guess" in error.value.cure
+    assert error.value.argument == "id" and "no column alone" in str(error.value)
+    assert "site" not in error.value.cure and "guess" in error.value.cure
+
+
+def test_a_number_that_tells_series_apart_is_named():
+    """Not the texts that do not, and not the number of the row."""
+    columns = table(year=np.repeat(range(10), 3), firm=[3, 1, 2] * 10, row=range(N), kind=["u", "v"] * 15, x=VALUES)
+    with pytest.raises(SettingError) as error:
+        guess(columns, {})
+    assert "id='firm', or" in error.value.cure
 
 
 def test_files(tmp_path):

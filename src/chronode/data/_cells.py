@@ -88,7 +88,7 @@ def not_numeric(name: str, column: Column) -> str:
 
     row, text = first_text(column)
     cure = "Correct it, or"
-    if markers := missing_markers(column):
+    if all(map(str.isprintable, markers := missing_markers(column))) and markers:
         cure = f"If it means a missing value, pass {named('missing_values', markers)}. Or"
     else:
         try:

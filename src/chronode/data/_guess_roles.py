@@ -187,13 +187,26 @@ def ask_for_id(columns: Mapping[str, Column], free: Mapping[str, Column], time: 
     share = _own_times(np.zeros_like(clock), clock)
     if len(clock) < _LEAST_STEPS or share >= 1 / 2:
         return
-    texts = [name for name in free if name not in dates and is_text(free[name])]
-    which = " or ".join(named("id", name) for name in texts[:3]) or named("id", ...)
-    raise SettingError(
-        f"the times of {time!r} occur {1 / share:.0f} times each, so the file seems to hold several series",
-        argument="id",
-        cure=f"name the column that tells them apart, such as {which}, or pass {named('guess', False)} for one series",
+    apart = [name for name in free if name not in (*dates, time) and _tells_apart(free[name], name, clock)]
+    which = " or ".join(named("id", name) for name in apart[:3])
+    cure = (
+        f"name the column that tells them apart: {which}" if apart else f"add one and name it with {named('id', ...)}"
     )
+    raise SettingError(
+        f"the times of {time!r} occur {1 / share:.0f} times each, so the file seems to hold several series"
+        + ("" if apart else ", and no column alone tells them apart"),
+        argument="id",
+        cure=f"{cure}, or pass {named('guess', False)} for one series",
+    )
+
+
+def _tells_apart(column: Column, name: str, clock: NDArray[Any]) -> bool:
+    """Returns whether texts or whole numbers identify series in which times hardly repeat."""
+    values = None if is_text(column) else numbers(column)
+    if column.null_count or (not is_text(column) and (values is None or (values % 1 != 0).any())):
+        return False
+    series, ids = codes(column, name)
+    return 2 <= len(ids) <= len(series) / 2 and _own_times(series, clock) > _UNIQUE
 
 
 def _own_times(series: NDArray[Any], clock: NDArray[Any]) -> float:
