@@ -10,6 +10,7 @@ from commands import chronode
 from work_folder import work_folder
 
 from chronode import SequenceClassifier, SequenceForecaster
+from chronode.runs import Config, prepare
 
 here = pytest.fixture(work_folder)
 QUICK = ("--model", "gru", "--hidden", 4, "--epochs", 2, "--batch-size", 8, "--seed", 0)
@@ -104,6 +105,26 @@ def test_clipped_values_and_shortened_gaps_are_the_same_everywhere(here):
     pytest.importorskip("onnxruntime")
     output = chronode("export", here / "run", "--format", "onnx", "--output", here / "out", "--verify", data).out
     assert float(re.search(r"largest difference\D*([\d.e-]+)", output)[1]) < 1e-4
+
+
+def test_other_parts_do_not_decide_about_clipping_and_logarithms(here):
+    """An impossible value and a zero, which the training part does not have."""
+    rng = np.random.default_rng(0)
+    cells = {who: [f"{value:.3f}" for value in rng.uniform(1, 2, 20)] for who in range(30)}
+
+    def prepared(**changed):
+        lines = ["who,step,x,y"]
+        for who, values in (cells | changed.get("cells", {})).items():
+            lines += [f"{who},{step},{cell},{who % 2}" for step, cell in enumerate(values)]
+        (here / "a.csv").write_text("\n".join(lines) + "\n")
+        data = {"source": str(here / "a.csv"), "id": "who", "time": "step", "target": "y", "log": changed["log"]}
+        return prepare(Config.from_dict({"data": data, "model": {"model": "gru"}}))
+
+    usual = prepared(log=[])
+    tested = int(usual.parts.test.ids[0])
+    assert prepared(log=[], cells={tested: ["1e9", *cells[tested][1:]]}).reading.scaler == usual.reading.scaler
+    with pytest.raises(ValueError, match=f"series {tested}, which has no logarithm; .* in the training part"):
+        prepared(log=["x"], cells={tested: ["0", *cells[tested][1:]]})
 
 
 def test_keeping_everything_is_the_default_without_outliers(here):

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from collections import defaultdict
 
 import numpy as np
@@ -99,5 +100,24 @@ def test_targets_that_are_not_scaled_have_no_pooled_error(regression, tmp_path):
     assert raw["targets"]["cost"]["test"]["mae"] > 100 > raw["targets"]["level"]["test"]["mae"]
     each = [own["test"]["r2"] for own in scaled["targets"].values()]
     assert scaled["test"]["r2"] == pytest.approx(np.mean(each), abs=1e-3)
+    folds = json.loads(chronode("evaluate", tmp_path / "scaled", "--folds", 2, "--json").out)
+    assert folds["metrics"]["rmse"] < 10 and folds["intervals"]["mae"][1] < 10  # pooled, they would be in hundreds
+    table = chronode("evaluate", tmp_path / "scaled", "--first", 2).out
+    assert "rmse (scaled)" in table and "r2 (mean)" in table
     refused = chronode("train", regression, *columns, *SMALL, "--no-scale", "--metric", "mae", code=2)
     assert "--metric" in refused.err and "Traceback" not in refused.err
+
+
+def test_checks_measure_scaled_errors(forecast):
+    run, data, _ = forecast
+    scaled = json.loads((run / "summary.json").read_text())["test"]["rmse"]
+    found = json.loads(chronode("check", run, data, "--json", code=None).out)["metric"]
+    assert found["metric"] == "rmse (scaled)" and found["before"] == pytest.approx(scaled, rel=1e-3)
+
+
+@pytest.mark.slow  # tracing a forecast takes seconds
+def test_exports_measure_scaled_errors(forecast, tmp_path):
+    run, data, _ = forecast
+    printed = chronode("export", run, "--format", "onnx", "--verify", data, "-o", tmp_path / "onnx").out
+    exported, own = map(float, re.search(r"rmse \(scaled\) (\S+) \(chronode (\S+)\)", printed).groups())
+    assert exported == pytest.approx(own, rel=1e-3) and own < 100

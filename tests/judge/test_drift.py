@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import ks_2samp
 
 from chronode.data import from_list
-from chronode.judge import features_of, find_drift, metric_change, stretch_length
+from chronode.judge import features_of, find_drift, metric_change, stretch_length, units_of
 
 
 @pytest.mark.parametrize("sizes", [(60, 12), (40, 40)])
@@ -103,3 +103,23 @@ def test_a_metric_is_worse_only_by_more_than_chance():
     assert worse.is_worse
     assert worse.now == pytest.approx(1.0, abs=0.2)
     assert worse.low < worse.now - worse.before < worse.high
+
+
+def test_few_groups_are_cut_into_stretches_of_rows():
+    assert units_of(np.repeat(["b", "a"], 50), shortest=20).tolist() == [2] * 20 + [3] * 30 + [0] * 20 + [1] * 30
+    assert len(np.unique(units_of(np.zeros(1000)))) == 20
+    assert units_of(np.arange(10)[::-1]).tolist() == list(range(9, -1, -1))
+    assert units_of(np.zeros(3), shortest=5).tolist() == [0, 0, 0]
+
+
+def test_errors_of_one_series_rarely_raise_a_false_alarm():
+    """Errors of neighboring steps resemble each other; a single group has no width, and would alarm half the time."""
+    alarms = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        noise = np.convolve(rng.normal(size=400), np.ones(4), "valid")[:, None]
+        sides = [(part, np.zeros_like(part), units_of(np.zeros(len(part)), 4)) for part in (noise[:150], noise[150:])]
+        alarms.append(metric_change("rmse", *sides, level=0.05, seed=seed).is_worse)
+    assert np.sum(alarms) <= 7
+    one = [(part, true, np.zeros(len(part))) for part, true, _ in sides]
+    assert np.isnan(metric_change("rmse", *one).low) and not metric_change("rmse", *one).is_worse

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as jsonlib
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -69,7 +70,8 @@ def check(
             say_note(console, note)
         console.print(_table(result))
         if (change := result.metric) is not None:
-            ends = f"worse by {change.low:.3g} to {change.high:.3g} (95% interval)"
+            ends = f"worse by {change.low:.3g} to {change.high:.3g} ({100 - 200 * change.level:g}% interval)"
+            ends = "too few series to tell whether it is worse" if math.isnan(change.low) else ends
             say(console, f"{change.metric}: {change.before:.4g} on the test part, {change.now:.4g} here; {ends}")
         found = ", ".join(result.found)
         say(console, f"changed: {found}" if found else "nothing has changed by more than chance allows")

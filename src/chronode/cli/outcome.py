@@ -65,7 +65,8 @@ def show_race(console: Console, config: Config, prepared: Prepared, race: Race |
         if entry.spread is not None:
             row[race.metric] = f"{shown(entry.value)} ± {entry.spread:.2g}"
         rows[names[entry.name]] = row | {"epochs": entry.epochs or None}
-    console.print(scores_table(f"race, {race.judged}", rows, prepared.objective.positive))
+    goal = prepared.objective
+    console.print(scores_table(f"race, {race.judged}", rows, goal.positive, len(goal.targets)))
     for whole, short in names.items():
         if short.endswith("*"):
             say(console, f"{short}: {whole}")

@@ -157,7 +157,7 @@ def _cross_validate(
             rows["95% interval"][name] = " to ".join(map(shown, found.intervals[name]))
         each = [scores[name] for scores in found.folds]
         rows["lowest"][name], rows["highest"][name] = min(each), max(each)
-    console.print(scores_table(f"{folds} folds", rows, found.positive))
+    console.print(scores_table(f"{folds} folds", rows, found.positive, len(found.targets)))
 
 
 def _early(
@@ -189,7 +189,7 @@ def _early(
         f"{label}": {"steps seen": steps, **scores}
         for label, steps, scores in zip(found.labels, found.steps, found.scores, strict=True)
     }
-    console.print(scores_table(f"{len(series):,} series, up to", names, goal.positive))
+    console.print(scores_table(f"{len(series):,} series, up to", names, goal.positive, len(goal.targets)))
 
 
 def predict(

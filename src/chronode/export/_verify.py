@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..data import Batch, Sequences
 from ..model import SequenceModel
 from ..model.start import Summaries
-from ..training import Scores, Trained, evaluation_batches
+from ..training import Objective, Scores, Trained, evaluation_batches, labeled
 from ._deployment import Deployment, Graph, Series
 
 _MOST_STEPS = 2**18
@@ -177,6 +177,8 @@ class Verification:
         series: Number of series, or of windows of a forecast.
         same_class: Share of predictions with the same most likely class; None for values.
         metrics: For files with targets, each metric of the export and of chronode.
+        positive: Positive one of two classes.
+        targets: Number of targets that the metrics are over.
     """
 
     difference: float
@@ -184,12 +186,17 @@ class Verification:
     series: int
     same_class: float | None
     metrics: dict[str, tuple[float, float]] = field(default_factory=dict)
+    positive: str | None = None
+    targets: int = 1
 
     def text(self) -> str:
         """The result in one line, and one for the metrics."""
         same = "" if self.same_class is None else f"; same class in {100 * self.same_class:.4g}% of them"
         line = f"largest difference {self.difference:.3g} in {self.count:,} predictions ({self.series:,} series){same}"
-        metrics = [f"{name} {exported:.4g} (chronode {other:.4g})" for name, (exported, other) in self.metrics.items()]
+        metrics = [
+            f"{labeled(name, self.positive, self.targets)} {exported:.4g} (chronode {other:.4g})"
+            for name, (exported, other) in self.metrics.items()
+        ]
         return f"{line}\n{', '.join(metrics)}" if metrics else line
 
 
@@ -213,13 +220,15 @@ def verify(graph: Graph, runner: Runner, trained: Trained, source: str) -> Verif
             worst = max(worst, away if away == away else np.inf)
             count += len(predicted)
             same += int((predicted.argmax(-1) == wanted.argmax(-1)).sum())
-            _measure(own_scores, predicted, batch, index)
-            _measure(scores, wanted, batch, index)
+            for found, values in ((own_scores, predicted), (scores, wanted)):
+                _measure(trained.objective, found, values, batch, index)
     pairs = {} if raw.target is None else {n: (own_scores.compute()[n], v) for n, v in scores.compute().items()}
-    return Verification(worst, count, len(raw), same / count if graph.deployment.classes else None, pairs)
+    same_class = same / count if graph.deployment.classes else None
+    about = trained.objective
+    return Verification(worst, count, len(raw), same_class, pairs, about.positive, len(about.targets))
 
 
-def _measure(scores: Scores, predictions: NDArray[np.float32], batch: Batch, index: int) -> None:
+def _measure(objective: Objective, scores: Scores, predictions: NDArray[np.float32], batch: Batch, index: int) -> None:
     """Adds the predictions of a series to metrics, where targets are known."""
     if batch.target is None:
         return
@@ -231,6 +240,7 @@ def _measure(scores: Scores, predictions: NDArray[np.float32], batch: Batch, ind
     else:
         target = target.reshape(-1, output.shape[1])[: len(output)].double()
         has_target, output = ~target.isnan().all(-1), output.double()
+        output, target = (torch.from_numpy(objective.in_metric_units(own.numpy())) for own in (output, target))
     scores.update(output[has_target], target[has_target])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from ._intervals import weighted_metric
 Floats = NDArray[np.float64]
 _MOST_UNITS = 1_000
 _FEWEST_UNITS = 20  # stretches of a single series
+_FEWEST_DRAWN = 5  # units from which an interval can be drawn
 _DRAWS = 1_000
 
 
@@ -179,6 +181,29 @@ def stretch_length(s: Sequences) -> int:
     return max(2, int(s.lengths.sum()) // _FEWEST_UNITS)
 
 
+def units_of(groups: NDArray[Any], shortest: int = 1) -> NDArray[np.int64]:
+    """Returns the unit of each row of predictions: its group, or a stretch of rows if there are few groups.
+
+    Args:
+        groups: Group of each row; the rows of a series are in the order of time.
+        shortest: Fewest rows of a stretch: as many as depend on each other, such as the horizon of a forecast.
+
+    Example:
+        >>> units_of(np.array(["a"] * 6), shortest=3).tolist()
+        [0, 0, 0, 1, 1, 1]
+    """
+    _, place, counts = np.unique(groups, return_inverse=True, return_counts=True)
+    if len(counts) >= _FEWEST_UNITS // 2:
+        return place.astype(np.int64)
+    size = max(shortest, -(-len(groups) // _FEWEST_UNITS))
+    order = np.argsort(place, kind="stable")
+    within = np.empty(len(groups), np.int64)
+    within[order] = np.arange(len(groups)) - np.repeat(np.cumsum(counts) - counts, counts)
+    # What is left at the end of a group belongs to its last whole stretch.
+    stretch = np.minimum(within // size, np.maximum(counts[place] // size, 1) - 1)
+    return np.unique(place * len(groups) + stretch, return_inverse=True)[1].astype(np.int64)
+
+
 @dataclass(frozen=True)
 class MetricChange(Result):
     """A metric of new series beside that of the test part.
@@ -187,8 +212,9 @@ class MetricChange(Result):
         metric: Name of the metric.
         before: Its value on the test part.
         now: Its value on the new series.
-        low: Lower end of the 95% interval of how much worse it is now.
-        high: Upper end of that interval.
+        low: Lower end of the interval of how much worse it is now; NaN if there are fewer than 5 groups.
+        high: Upper end of that interval; NaN as well.
+        level: Probability of a difference below the interval, and of one above it.
     """
 
     metric: str
@@ -196,6 +222,7 @@ class MetricChange(Result):
     now: float
     low: float
     high: float
+    level: float = 0.025
 
     @property
     def is_worse(self) -> bool:
@@ -209,6 +236,7 @@ def metric_change(
     now: tuple[NDArray[np.generic], NDArray[np.generic], NDArray[np.generic]],
     *,
     positive: int = 1,
+    level: float = 0.025,
     seed: int = 0,
 ) -> MetricChange:
     """Compares a metric of two sets of predictions, each drawn with replacement by group.
@@ -218,6 +246,7 @@ def metric_change(
         before: Predictions, true values and groups of the test part, as for `metric_intervals`.
         now: Those of the new series.
         positive: Number of the positive class of two.
+        level: Probability of a false alarm.
         seed: Random seed of the bootstrap.
     """
     rng = np.random.default_rng(seed)
@@ -228,7 +257,17 @@ def metric_change(
         weights = np.concatenate([np.ones((1, len(names))), drawn])
         found = weighted_metric(metric, predicted, true, place, weights, positive)
         values.append(np.full(_DRAWS + 1, np.nan) if found is None else found)
+    fewest = min(len(np.unique(groups)) for *_, groups in (before, now))
     worse = (values[1] - values[0]) * (1 if metric in LOWER_IS_BETTER else -1)
     drawn = worse[1:][np.isfinite(worse[1:])]
-    low, high = np.quantile(drawn, [0.025, 0.975]) if len(drawn) else (np.nan, np.nan)
-    return MetricChange(metric, float(values[0][0]), float(values[1][0]), float(low), float(high))
+    low = high = np.nan
+    if len(drawn) and fewest >= _FEWEST_DRAWN:
+        low, high = worse[0] + _widening(fewest, level) * (np.quantile(drawn, [level, 1 - level]) - worse[0])
+    return MetricChange(metric, float(values[0][0]), float(values[1][0]), float(low), float(high), level)
+
+
+def _widening(count: int, level: float) -> float:
+    """Returns by how much few groups make a bootstrap interval too narrow: as for a mean, by Student's t."""
+    from scipy.special import ndtri, stdtrit
+
+    return float(stdtrit(count - 1, 1 - level) / ndtri(1 - level)) * (count / (count - 1)) ** 0.5

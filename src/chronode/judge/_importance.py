@@ -123,9 +123,7 @@ class _Draws:
         """Returns the metric of all series, and of each draw."""
         objective, predictions = self.trained.objective, self.trained.predict(data).values
         predicted = np.concatenate(predictions) if objective.per_step else np.stack(predictions)
-        true = self.true
-        if objective.classes is None and not objective.own_units and objective.scaler is not None:
-            predicted, true = (objective.scaler.scale_target(values) for values in (predicted, true))
+        predicted, true = (objective.in_metric_units(values) for values in (predicted, self.true))
         rows = predicted[self.known], true[self.known], self.place
         found = weighted_metric(self.metric, *rows, self.weights, objective.positive_number)
         assert found is not None  # `_part` leaves few enough rows

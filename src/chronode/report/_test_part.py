@@ -103,9 +103,7 @@ class TestPart:
 
     def intervals(self) -> dict[str, tuple[float, float]]:
         """Returns the intervals of the metrics, in the units of the metrics."""
-        predicted, true = self.predicted, self.true
-        if self.objective.classes is None and not self.objective.own_units and self.scaler is not None:
-            predicted, true = (self.scaler.scale_target(values) for values in (predicted, true))
+        predicted, true = (self.objective.in_metric_units(values) for values in (self.predicted, self.true))
         positive = self.objective.positive_number
         return metric_intervals(self.objective.metrics, predicted, true, self.groups, positive=positive)
 

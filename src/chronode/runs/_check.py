@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..data import Sequences
-from ..judge import Drift, MetricChange, features_of, find_drift, metric_change, stretch_length
+from ..judge import Drift, MetricChange, features_of, find_drift, metric_change, stretch_length, units_of
 from ..settings import SettingError
-from ..training import OWN_METRICS, Trained, known_rows
+from ..training import OWN_METRICS, Trained, known_rows, labeled
 from ._config import Config
 from ._trained import prepared_of
 
@@ -56,7 +56,7 @@ def check_data(trained: Trained, source: Any, *, level: float = 0.01, labels: An
     Args:
         trained: The model of a run folder whose data file is still there.
         source: The file, or a frame.
-        level: Probability of a false alarm over all inputs, and over all predictions.
+        level: Probability of a false alarm over all inputs, over all predictions, and of the metric.
         labels: Second file or frame, with the target of each id.
     """
     reading, config = trained.reading, Config.from_dict(dict(trained.facts.get("config", {})))
@@ -68,19 +68,19 @@ def check_data(trained: Trained, source: Any, *, level: float = 0.01, labels: An
         )
     test = prepared_of(trained).parts.test
     before = reading.matched(config.data.source, labeled=False, anyway=True)
-    labeled = bool(reading.horizon) or labels is not None or _has_target(trained, source)
-    now = reading.matched(source, labeled=labeled, anyway=True, labels=labels)
+    with_target = bool(reading.horizon) or labels is not None or _has_target(trained, source)
+    now = reading.matched(source, labeled=with_target, anyway=True, labels=labels)
     changes, steps = reading.relative is not None, stretch_length(before)
     features = [features_of(s, changes=changes, steps=steps) for s in (before, now)]
     inputs = find_drift(*features, level=level)
     pairs = {name: (features[0][name], features[1][name]) for name in features[0]}
-    new = reading.inputs(now, labeled=labeled)
+    new = reading.inputs(now, labeled=with_target)
     predictions = metric = None
     if len(test) and len(new):
         sides = [_predicted(trained, s) for s in (test, new)]
         predictions = find_drift(*sides, level=level)
         pairs |= {name: (sides[0][name], sides[1][name]) for name in sides[0]}
-        metric = _metric_change(trained, test, new) if labeled and _known(new) else None
+        metric = _metric_change(trained, test, new, level) if with_target and _known(new) else None
     return CheckResult(inputs, predictions, metric, pairs, len(now), now.notes)
 
 
@@ -108,20 +108,27 @@ def _predicted(trained: Trained, s: Sequences) -> dict[str, NDArray[np.float64]]
     if predictions.classes is not None and len(predictions.classes) == 2:
         one = trained.objective.positive_number
         names, means = [names[one]], means[:, [one]]
-    place = np.unique(s.groups, return_inverse=True)[1]
-    if place.max() < 2:  # windows of one series
-        place = np.arange(len(s))
+    place = units_of(s.groups, _shortest(trained))
     counts = np.bincount(place)
     return {f"prediction: {name}": np.bincount(place, means[:, k]) / counts for k, name in enumerate(names)}
 
 
-def _metric_change(trained: Trained, test: Sequences, new: Sequences) -> MetricChange:
+def _metric_change(trained: Trained, test: Sequences, new: Sequences, level: float) -> MetricChange:
     goal = trained.objective
     metric = goal.metric if goal.metric != "loss" and goal.metric not in OWN_METRICS else ""
-    metric = metric or ("cross_entropy" if goal.kind == "class" else "rmse")
-    return metric_change(metric, _rows(trained, test), _rows(trained, new), positive=goal.positive_number)
+    metric = metric or ("cross_entropy" if goal.kind == "class" else "rmse" if "rmse" in goal.metrics else "r2")
+    rows = _rows(trained, test), _rows(trained, new)
+    found = metric_change(metric, *rows, positive=goal.positive_number, level=level)
+    return replace(found, metric=labeled(metric, goal.positive, len(goal.targets)))
+
+
+def _shortest(trained: Trained) -> int:
+    """Returns how many consecutive windows of a forecast share the steps that they forecast."""
+    return 1 if trained.reading is None else max(trained.reading.horizon, 1)
 
 
 def _rows(trained: Trained, s: Sequences) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     s = s.with_classes(trained.objective.classes).labeled()
-    return known_rows(s, trained.predict(s))
+    predicted, true, groups = known_rows(s, trained.predict(s))
+    goal = trained.objective
+    return goal.in_metric_units(predicted), goal.in_metric_units(true), units_of(groups, _shortest(trained))

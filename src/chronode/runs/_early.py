@@ -106,6 +106,5 @@ def _limit(text: str, data: Sequences) -> float:
 def _intervals(trained: Trained, part: Sequences) -> dict[str, tuple[float, float]]:
     goal = trained.objective
     predicted, true, groups = known_rows(part.with_classes(goal.classes), trained.predict(part))
-    if goal.classes is None and not goal.own_units and goal.scaler is not None:
-        predicted, true = (goal.scaler.scale_target(values) for values in (predicted, true))
+    predicted, true = (goal.in_metric_units(values) for values in (predicted, true))
     return metric_intervals(goal.metrics, predicted, true, groups, positive=goal.positive_number)

@@ -31,6 +31,7 @@ class CrossValidation:
         folds: Metrics of each fold.
         predictions: Table of out-of-fold predictions with the true targets and the fold of each row.
         positive: Positive one of two classes.
+        targets: Targets that the metrics are over, if there are several.
     """
 
     scores: dict[str, float]
@@ -38,6 +39,7 @@ class CrossValidation:
     folds: tuple[dict[str, float], ...]
     predictions: Columns
     positive: str | None
+    targets: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Returns the metrics as plain data for JSON."""
@@ -84,7 +86,8 @@ def cross_validate(
         goal = fitted.objective
         part = prepared.reading.inputs(series[place == fold], labeled=True).with_classes(goal.classes)
         predictions = fitted.predict(part)
-        rows.append(known_rows(part, predictions))
+        predicted, true, owners = known_rows(part, predictions)
+        rows.append((goal.in_metric_units(predicted), goal.in_metric_units(true), owners))
         scores.append(fitted.evaluate(part))
         names = {"id": config.data.id or "series", "time": config.data.time}
         table = columns_of(predictions, with_given_target(part), **names, truth=True)
@@ -96,11 +99,11 @@ def cross_validate(
     predicted, true, owners = (np.concatenate([row[k] for row in rows]) for k in range(3))
     together = {name: [cell for table in tables for cell in table[name]] for name in tables[0]}
     ends = metric_intervals(goal.metrics, predicted, true, owners, positive=goal.positive_number)
-    return CrossValidation(_pooled(goal, predicted, true), ends, tuple(scores), together, goal.positive)
+    return CrossValidation(_pooled(goal, predicted, true), ends, tuple(scores), together, goal.positive, goal.targets)
 
 
 def _pooled(goal: Objective, predicted: Any, true: Any) -> dict[str, float]:
-    """Returns the metrics of all predictions together, values in their own units."""
+    """Returns the metrics of all predictions together, values in the units of the metrics."""
     found = goal.scores()
     values = torch.from_numpy(np.asarray(predicted, dtype=np.float64))
     target = torch.from_numpy(np.asarray(true, dtype=np.int64 if goal.classes is not None else np.float64))

@@ -286,6 +286,11 @@ class Objective:
         """Returns values of the targets in their own units."""
         return values if self.scaler is None else self.scaler.inverse_target(values)
 
+    def in_metric_units(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Returns predictions or true values in the units of the metrics; given are those that `predict` returns."""
+        is_scaled = self.classes is None and not self.own_units and self.scaler is not None
+        return self.scaler.scale_target(values) if is_scaled and self.scaler is not None else values
+
     def gain(self, value: float, than: float) -> float:
         """Returns by what share `value` of the selection metric is closer to perfect than `than`; NaN gains nothing.
 
