@@ -136,7 +136,8 @@ def _further(source: str, origin: str, given: dict[str, Any]) -> Config:
     from ..runs import DataConfig, ModelConfig, fine_tuning
 
     fixed = {**DataConfig.__dataclass_fields__, **ModelConfig.__dataclass_fields__}
-    wrong = [name for name in fixed if name not in ("origin", "split", "labels") and given.get(name) is not None]
+    free = ("origin", "sample", "split", "labels")
+    wrong = [name for name in fixed if name not in free and given.get(name) is not None]
     if wrong:
         raise SettingError(
             f"{named('origin', origin)} keeps the columns and the model of that run",

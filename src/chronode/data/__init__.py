@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ._sequences import Sequences, Series
     from ._settings import CLIP, GAPS, PARTS, VALIDATION, LikeOptions, ReadOptions
     from ._shaping import invert_columns, logarithms, shaping
-    from ._split import Parts, folds_of, hold_out, split, split_by_time, split_for_training
+    from ._split import Parts, drawn, folds_of, hold_out, split, split_by_time, split_for_training
     from ._store import check_store, is_store, made_from, open_store, read_header, state_of
     from ._stored_rows import StoredRows
     from ._table import from_long, from_series_rows, from_wide

@@ -179,6 +179,8 @@ class Scaler:
             None if self.gaps is None or s.base_times is None else replace(self.gaps, usual=self.gaps.usual / self.dt)
         )
         scaled = replace(s, base_values=values, target=self._target(s.target), gaps=gaps, static=self._static(s))
+        if s.is_stored and "sample" in s.__dict__:  # that of windows comes with them
+            scaled.__dict__["sample"] = self.transform(s.sample, compact=compact)
         if self.dt == 1.0 or s.base_times is None:
             return scaled
         lead = None if s.lead is None else s.lead / self.dt
@@ -345,7 +347,7 @@ def _moments(column: NDArray[Any]) -> tuple[float, float]:
 def _moments_of_all(train: Sequences, shapes: Sequence[Shape]) -> list[tuple[float, float]]:
     """Returns `_moments` of each channel over all series, which are read once."""
     count, mean, square = (np.zeros(train.num_channels) for _ in range(3))
-    for part in train.chunks():
+    for part in train.once().chunks():
         values = part.base_values.astype(np.float64)
         for i, shape in enumerate(shapes):
             values[:, i] = shape.apply(values[:, i])

@@ -191,6 +191,14 @@ class Sequences:
             yield self.loaded(slice(start, end))
             start = end
 
+    def once(self) -> Sequences:
+        """Returns stretches of steps that contain every step of these series once: overlapping windows are joined."""
+        order = np.argsort(self.starts, kind="stable")
+        starts, ends = self.starts[order], np.maximum.accumulate((self.starts + self.lengths)[order])
+        first = np.append(True, starts[1:] > ends[:-1])
+        last = np.append(first[1:], True)
+        return replace(self[order[first]], starts=starts[first], lengths=ends[last] - starts[first])
+
     @cached_property
     def sample(self) -> Sequences:
         """The series themselves if they are in memory; otherwise as many as have about 8 million numbers, drawn at
@@ -199,7 +207,8 @@ class Sequences:
         most = _SAMPLED_NUMBERS // (self.num_channels + 2)
         if not self.is_stored or int(self.lengths.sum()) <= most:
             return self.loaded()
-        order = np.random.default_rng(0).permutation(len(self))
+        # Not a seed by which parts are drawn: the sample would be one of them.
+        order = np.random.default_rng(2**31).permutation(len(self))
         count = max(1, int(np.searchsorted(np.cumsum(self.lengths[order]), most, side="right")))
         return self.loaded(np.sort(order[:count]))
 

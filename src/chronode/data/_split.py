@@ -79,6 +79,28 @@ def hold_out(s: Sequences, share: float = VALIDATION, *, seed: int = 0) -> tuple
     return train, valid
 
 
+def drawn(s: Sequences, size: float, *, seed: int = 0) -> Sequences:
+    """Returns series of groups that are drawn at random, in their order.
+
+    Args:
+        s: The series.
+        size: Share of the groups, if it is less than 1; otherwise the number of series, at least.
+        seed: Random seed.
+
+    Example:
+        >>> from chronode.data import from_list
+        >>> s = from_list([[float(i)] for i in range(10)])
+        >>> len(drawn(s, 0.3)), len(drawn(s, 4)), len(drawn(s, 100))
+        (3, 4, 10)
+    """
+    groups, member, counts = np.unique(s.groups, return_inverse=True, return_counts=True)
+    order = np.random.default_rng(seed).permutation(len(groups))
+    most = np.ceil(size * len(groups)) if size < 1 else np.searchsorted(np.cumsum(counts[order]), size) + 1
+    picked = np.zeros(len(groups), dtype=bool)
+    picked[order[: int(most)]] = True
+    return s if picked.all() else s[picked[member]]
+
+
 def split_for_training(s: Sequences, fractions: Sequence[float] = PARTS, *, seed: int = 0) -> tuple[Sequences, ...]:
     """Splits off the test part, then divides the rest as `hold_out` does.
 

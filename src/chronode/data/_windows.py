@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -256,7 +256,7 @@ def forecast_windows(
     """
     horizon, at, names = _ahead(s, horizon, channels)
     window, stride = whole("window", window, at_least=1), whole("stride", stride, at_least=1)
-    ends = [_ends(s, row, horizon, window, stride, least, between) for row in range(len(s))]
+    ends = [own for part in _timed(s, between) for own in _ends(part, horizon, window, stride, least, between)]
     parent = np.repeat(np.arange(len(s)), [len(parents) for parents in ends])
     if not len(parent):
         raise _too_short(s, horizon)
@@ -294,26 +294,24 @@ def recent(s: Sequences, window: int) -> Sequences:
     return replace(s, starts=s.starts + cut, lengths=s.lengths - cut, lead=lead)
 
 
+def _timed(s: Sequences, between: tuple[float, float] | None) -> Iterable[Sequences]:
+    """Returns the series in parts whose times can be read; without times to compare, nothing is read."""
+    return s.chunks() if s.is_stored and between is not None else [s]
+
+
 def _ends(
-    s: Sequences,
-    row: int,
-    horizon: int,
-    window: int,
-    stride: int,
-    least: int | None,
-    between: tuple[float, float] | None,
-) -> NDArray[np.int64]:
-    """Numbers of steps after which the windows of a series end."""
-    length = int(s.lengths[row])
-    times = s[row].times
-    # At least half of what is known is left for targets: of a part by time, that is what comes before its end.
-    before_end = length if between is None else int((times < between[1]).sum())
-    fewest = max(1, min(window, (before_end - horizon) // 2)) if least is None else least
-    ends = np.arange(length - horizon, fewest - 1, -stride)[::-1]
-    if between is None:
-        return ends
-    inside = (times[ends] >= between[0]) & (times[ends + horizon - 1] < between[1])
-    return ends[inside]
+    s: Sequences, horizon: int, window: int, stride: int, least: int | None, between: tuple[float, float] | None
+) -> Iterator[NDArray[np.int64]]:
+    """Yields the numbers of steps after which the windows of each series end."""
+    for row, length in enumerate(s.lengths.tolist()):
+        # At least half of what is known is left for targets: of a part by time, that is what comes before its end.
+        times = None if between is None else s[row].times
+        before_end = length if between is None else int((times < between[1]).sum())
+        fewest = max(1, min(window, (before_end - horizon) // 2)) if least is None else least
+        ends = np.arange(length - horizon, fewest - 1, -stride)[::-1]
+        if times is not None and between is not None:
+            ends = ends[(times[ends] >= between[0]) & (times[ends + horizon - 1] < between[1])]
+        yield ends
 
 
 _ENOUGH_VALUES = 8
@@ -369,6 +367,9 @@ def usable_windows(parts: Sequence[Sequences], channels: Sequence[int]) -> list[
 
 def _moments(s: Sequences, channel: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Returns the number of values in each window and their standard deviation."""
+    if s.is_stored:
+        pairs = [_moments(part, channel) for part in s.chunks()] or [(np.zeros(0), np.zeros(0))]
+        return np.concatenate([count for count, _ in pairs]), np.concatenate([spread for _, spread in pairs])
     values = s.base_values[:, channel].astype(np.float64)
     is_known = ~np.isnan(values)
     values = np.where(is_known, values - (values[is_known].mean() if is_known.any() else 0.0), 0.0)

@@ -69,6 +69,8 @@ class DataConfig:
         window: Number of steps of the windows that series are cut into; 0 for whole series, and for forecasts a number
             that suits the horizon and the season.
         stride: Steps from the start of one window to the next; the length of the window by default, 1 for forecasts.
+        sample: Number of series that are used, or their share if it is less than 1; they are drawn at random, whole
+            groups at a time, before they are divided into parts.
         split: Shares of training, validation and test. 0 for no test part, or for no validation part: the training
             series then choose the best epoch. Two shares are training, of which a part is held out for validation,
             and test; with --test, training and validation.
@@ -130,6 +132,7 @@ class DataConfig:
     intervals: tuple[float, ...] = option((), "Target", "80,95")
     window: int = option(0, "Data", 200, at_least=0)
     stride: int = option(0, "Data", 100, at_least=0)
+    sample: float | None = option(None, "Data", "10000", above=0)
     split: tuple[float, ...] = option(PARTS, "Data", "0.6,0.2,0.2")
     test: str = option("", "Data", "ward_b.csv")
     split_by: str = option("auto", "Data", "time", choices=("auto", "group", "time"))

@@ -43,6 +43,7 @@ from ._series import (
     notes_on_parts,
     read_source,
     reading_of,
+    sampled,
     second_file,
 )
 
@@ -146,6 +147,7 @@ def prepare(config: Config, series: Sequences | None = None, like: Reading | Non
     """
     data = config.data
     if series is not None:
+        series = sampled(series, data, config.training.seed)
         return _continued(config, series, like) if like is not None else _from_series(config, series)
     if not data.source:
         raise ValueError("no data given: pass a file or a task, `chronode train DATA ...`.")
@@ -234,9 +236,10 @@ def _from_file(config: Config) -> Prepared:
     elif not data.target and not data.horizon and not data.source.endswith((".ts", ".npz")):
         raise ValueError("a target is missing: pass --target COLUMN, or --forecast STEPS to predict the next values.")
     check_second_file(data)
-    series = read_source(data)
-    if series.is_stored and (data.horizon or len(series.sample) == len(series)):
-        series = series.loaded()  # few series, or windows of all of them, are used from memory
+    series = sampled(read_source(data), data, config.training.seed)
+    in_memory = bool(data.known) or data.calendar or (bool(data.horizon) and bool(data.per_step))
+    if series.is_stored and (in_memory or len(series.sample) == len(series)):
+        series = series.loaded()  # few series, or inputs and targets that are computed for every row
     prepared = _from_series(config, series)
     reading, parts, notes = prepared.reading, prepared.parts, list(prepared.notes)
     assert reading is not None
@@ -313,6 +316,7 @@ def _further(config: Config, like: Reading | None) -> Prepared:
         )
     try:
         series = like.matched(data.source, labeled=True, labels=data.labels)
+        series = sampled(series, data, config.training.seed)
     except ValueError as error:
         cure = f"(To train a new model with other columns or classes, omit {named('origin')}.)"
         raise SettingError(f"{named('origin', config.model.origin)}: {error} {cure}", argument="origin") from error

@@ -14,6 +14,7 @@ from ..data import (
     canonical,
     column_names,
     counted,
+    drawn,
     forecast,
     forecast_channels,
     is_pipe,
@@ -41,6 +42,14 @@ def read_source(config: DataConfig) -> Sequences:
     """Reads the unscaled series of the file of the config, with the target."""
     target = config.target[0] if len(config.target) == 1 else list(config.target) or None
     return read(config.source, **asked_of(config), target=target)
+
+
+def sampled(series: Sequences, config: DataConfig, seed: int) -> Sequences:
+    """Returns the series that are used: all, or those that `sample` of the config draws, with a note."""
+    if config.sample is None:
+        return series
+    used = drawn(series, config.sample, seed=seed)
+    return used.with_notes(f"{named('sample', config.sample)}: {len(used):,} of {len(series):,} series are used.")
 
 
 def as_packed(config: DataConfig) -> DataConfig:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -15,6 +16,7 @@ from ..model.start import season_of
 from ..settings import SettingError, named
 
 _MOST_WINDOWS = 20_000
+_MOST_TIMES = 4_000_000
 _LEAST_WINDOW, _USUAL_WINDOW, _LONG_WINDOW, _MOST_WINDOW = 8, 32, 156, 400
 _SHORT = 400
 
@@ -57,8 +59,10 @@ def default_window(
     """
     if is_short(s) and s.num_channels == 1 and not s.has_missing:
         return max(int(s.lengths.max()), _LEAST_WINDOW)
+    if by_time:
+        s = s.sample
     train = _training_series(s, horizon, [share for share in shares if share > 0], by_time, seed)
-    season = season_of(train, [s.channels.index(name) for name in channels])
+    season = season_of(train.sample, [s.channels.index(name) for name in channels])
     seasonal = min(3 * season, max(_LONG_WINDOW, 8 * season // 7))
     wanted = min(max(seasonal, 2 * horizon, _USUAL_WINDOW), _MOST_WINDOW)
     most = float(np.median(s.lengths)) // 2
@@ -110,15 +114,32 @@ def forecast_parts(
     options = {"window": window, "stride": stride or max(1, int(s.lengths.sum()) // _MOST_WINDOWS)}
     given = [share for share in shares if share > 0]
     if by_time:
-        cuts = _cuts(s, horizon, np.asarray(given, dtype=np.float64))
-        parts = [forecast_windows(s, horizon, channels, **options, between=part) for part in cuts]
+        sources = [(s, cut) for cut in _cuts(s, horizon, np.asarray(given, dtype=np.float64))]
     else:
-        whole = split(s, given, seed=seed) if len(given) > 1 else [s]
-        parts = [forecast_windows(part, horizon, channels, **options) for part in whole]
-    found = iter(parts)
-    parts = [next(found) if share > 0 else parts[0][:0] for share in shares]
+        sources = [(part, None) for part in (split(s, given, seed=seed) if len(given) > 1 else [s])]
+    parts = _parts_of_windows(sources, horizon, channels, shares, options)
+    if s.is_stored:  # the samples of the parts are windows in the same values, which are in memory
+        groups = s.sample.groups
+        few = [(s.sample[np.isin(groups, part.groups)], cut) for part, cut in sources]
+        with suppress(SettingError):  # a part has no window among these series: it is sampled by itself
+            for part, own in zip(parts, _parts_of_windows(few, horizon, channels, shares, options), strict=True):
+                part.__dict__["sample"] = own
+    return parts
+
+
+def _parts_of_windows(
+    sources: Sequence[tuple[Sequences, tuple[float, float] | None]],
+    horizon: int,
+    channels: Sequence[str],
+    shares: Sequence[float],
+    options: Mapping[str, int],
+) -> list[Sequences]:
+    """Returns the windows of each part: of its series, or of all series with targets between two times."""
+    made = [forecast_windows(part, horizon, channels, **options, between=between) for part, between in sources]
+    found = iter(made)
+    parts = [next(found) if share > 0 else made[0][:0] for share in shares]
     # The test part is left as it is: nothing is learned from it.
-    return [*usable_windows(parts[:2], [s.channels.index(name) for name in channels]), *parts[2:]]
+    return [*usable_windows(parts[:2], [made[0].channels.index(name) for name in channels]), *parts[2:]]
 
 
 def forecast_scaler(train: Sequences, channels: Sequence[str], **options: Any) -> Scaler:
@@ -175,9 +196,19 @@ def forecast_at(
     return found
 
 
+def _distinct_times(s: Sequences) -> NDArray[np.float64]:
+    """Returns the times of all series, each once; if a store has very many, those of its sample."""
+    times = np.zeros(0)
+    for part in s.chunks() if s.is_stored else [s]:
+        times = np.union1d(times, part.times)
+        if s.is_stored and len(times) > _MOST_TIMES:
+            return np.unique(s.sample.times)
+    return times
+
+
 def _cuts(s: Sequences, horizon: int, shares: NDArray[np.float64]) -> list[tuple[float, float]]:
     """Returns the first time of each part and that after it; every part is at least as long as the horizon."""
-    times = np.unique(s.times)
+    times = _distinct_times(s)
     sizes = np.maximum(np.round(shares * len(times)).astype(np.int64), np.where(shares > 0, horizon, 0))
     sizes[0] = len(times) - sizes[1:].sum()
     if sizes[0] < horizon + 2:
