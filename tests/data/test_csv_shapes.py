@@ -374,3 +374,15 @@ def test_whole_numbers_in_the_time_column_do_not_decide_about_commas(tmp_path):
     with pytest.raises(ValueError, match="pass decimal=',' or thousands=','"):
         read(path, time="t")
     assert read(path, time="t", thousands=",").values[0, 0] == 1234
+
+
+@pytest.mark.parametrize(
+    "odd", ["007", "-0", "+7", "7.0", "99999999999999999999", "x", "-9223372036854775808", "0", "-12"]
+)
+def test_ids_are_whole_numbers_only_if_all_are_written_plainly(tmp_path, odd):
+    """The other ids would be other names as numbers: "007" is not "7"."""
+    path = tmp_path / "a.csv"
+    path.write_text("who,x\n" + "".join(f"{name},1\n" for name in (10, -3, 0, odd, odd)))
+    ids = read(path, id="who").ids.tolist()
+    plain = odd in ("0", "-12", "-9223372036854775808")
+    assert (int(odd) if plain else odd) in ids and all(isinstance(name, int if plain else str) for name in ids)

@@ -20,6 +20,7 @@ _SPACES = " \u00a0\u202f'\u2019"
 _NUMBER = r"^[+-]?({groups}|[0-9]*)({point}[0-9]*)?([eE][+-]?[0-9]+)?$"
 _SIGNS = "%$€£¥"
 _FEW_MARKERS = 5
+_POWERS = 10 ** np.arange(1, 20, dtype=np.uint64)
 
 
 def is_text(column: Column) -> bool:
@@ -63,8 +64,14 @@ def converted(column: Column, kind: Any) -> Column | None:
 
 def whole_numbers(column: Column) -> Column:
     """Converts text to int64 if every text is the plain form of its number ("7", not "007" or "7.0")."""
-    whole = converted(column, arrow().int64())
-    return column if whole is None or not whole.cast(column.type).equals(column) else whole
+    whole = None if column.null_count else converted(column, arrow().int64())
+    if whole is None:
+        return column
+    values = whole.to_numpy()
+    # Any other text of a number is longer than its plain form.
+    digits = np.searchsorted(_POWERS, np.abs(values).view(np.uint64), side="right").sum() + len(values)
+    length = arrow().compute.sum(arrow().compute.binary_length(column)).as_py() or 0
+    return whole if length == digits + (values < 0).sum() else column
 
 
 def first_text(column: Column, parse: Callable[[Column], Any] | None = None) -> tuple[int, str]:

@@ -123,7 +123,7 @@ class _CsvFile:
                     table = pyarrow.csv.read_csv(file, **options)
                 pa.default_memory_pool().release_unused()
                 # Some files have whitespace after commas, and columns without a name.
-                stripped = [trimmed(column) if is_text(column) else column for column in table.columns]
+                stripped = [self._stripped(column) if is_text(column) else column for column in table.columns]
                 return pa.table(stripped, names=filled_names(table.column_names))
             except (pa.ArrowException, UnicodeError, EOFError, OSError, lzma.LZMAError) as error:
                 column = re.search(r"In CSV column #(\d+)", str(error))
@@ -137,6 +137,12 @@ class _CsvFile:
                     breaks = True
                 else:
                     raise ValueError(self._error(error, options)) from error
+
+    def _stripped(self, column: Any) -> Any:
+        """Returns texts without whitespace around them; whole numbers as such, unless some mean missing values."""
+        if len(self.markers) == len(MISSING):
+            column = whole_numbers(column)
+        return trimmed(column) if is_text(column) else column
 
     def _options(self, decimal: str, types: dict[str, Any] | None, breaks: bool) -> dict[str, Any]:
         import pyarrow.csv

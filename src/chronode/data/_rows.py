@@ -49,26 +49,47 @@ class StepRows:
         column = self.ordered(column)
         if self.firsts is None:
             return column
+        steps, rows, firsts = _repeated(self.firsts, len(column))
+        result, column = column[self.firsts], column[rows]
         is_observed = ~np.isnan(column)
-        count = np.add.reduceat(is_observed, self.firsts, dtype=np.int64)
+        count = np.add.reduceat(is_observed, firsts, dtype=np.int64)
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             # Divided before summing, so that the mean of large numbers does not overflow.
-            share = np.repeat(count, np.diff(self.firsts, append=len(column)))
-            return np.where(count > 0, np.add.reduceat(np.where(is_observed, column / share, 0.0), self.firsts), np.nan)
+            share = np.repeat(count, np.diff(firsts, append=len(column)))
+            means = np.add.reduceat(np.where(is_observed, column / share, 0.0), firsts)
+            result[steps] = np.where(count > 0, means, np.nan)
+        return result
 
     def last(self, codes: NDArray[Any]) -> NDArray[Any]:
         """Returns the last non-negative code of each step; -1 if there is none."""
         codes = self.ordered(codes)
         if self.firsts is None:
             return codes
-        row = np.maximum.reduceat(np.where(codes >= 0, np.arange(len(codes)), -1), self.firsts)
-        return np.where(row >= 0, codes[row], -1)
+        steps, rows, firsts = _repeated(self.firsts, len(codes))
+        result, codes = codes[self.firsts], codes[rows]
+        row = np.maximum.reduceat(np.where(codes >= 0, np.arange(len(codes)), -1), firsts)
+        result[steps] = np.where(row >= 0, codes[row], -1)
+        return result
 
     def unmerged(self, rows: int) -> StepRows:
         """Returns the same series with each of the `rows` of the table as a step."""
         if self.firsts is None:
             return self
         return StepRows(self.order, np.add.reduceat(np.diff(self.firsts, append=rows), self.starts), None)
+
+
+def _repeated(firsts: NDArray[np.int64], count: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Returns the steps with several of `count` rows, these rows one after the other, and the first of each step.
+
+    Example:
+        >>> [numbers.tolist() for numbers in _repeated(np.array([0, 1, 3, 4]), 6)]
+        [[1, 3], [1, 2, 4, 5], [0, 2]]
+    """
+    sizes = np.diff(firsts, append=count)
+    steps = np.flatnonzero(sizes > 1)
+    sizes = sizes[steps]
+    starts = np.cumsum(sizes) - sizes
+    return steps, np.arange(int(sizes.sum())) + np.repeat(firsts[steps] - starts, sizes), starts
 
 
 def make_plan(

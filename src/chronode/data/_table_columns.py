@@ -234,9 +234,10 @@ def labels_of(column: Column, name: str) -> tuple[NDArray[Any], list[str]]:
     if values is None:
         rows, texts = codes(column, name)
         return rows, [str(text) for text in texts.tolist()]
-    missing = np.isnan(values)
-    distinct = np.unique(values[~missing])
-    return np.where(missing, -1, np.searchsorted(distinct, values)), number_names(distinct)
+    found = numbers(column.unique())  # by hashing: sorting all of them would take longer
+    assert found is not None
+    distinct = np.unique(found[~np.isnan(found)])
+    return np.where(np.isnan(values), -1, np.searchsorted(distinct, values)), number_names(distinct)
 
 
 def _numbers(name: str, column: Column) -> NDArray[np.float64]:

@@ -27,7 +27,7 @@ from ._task import Task, find_task
 from ._trained import Trained
 
 _ATTEMPTS = 4
-"""How often a training on several devices is started if its processes are lost."""
+"""Times that a training on several devices is started if its processes are lost."""
 
 
 @dataclass(frozen=True)
