@@ -209,19 +209,28 @@ def _fail(message: str) -> NoReturn:
 @data_app.command("example")
 def example_command(
     path: Annotated[Path, typer.Argument(help="File to write.")] = Path("charts.csv"),
-    patients: Annotated[int, typer.Option(min=1, help="Number of patients (series).")] = 600,
+    kind: Annotated[str, typer.Option(help="charts (of patients) or events (of machines).")] = "charts",
+    series: Annotated[
+        int | None,
+        typer.Option("--series", "--patients", min=1, help="Number of series. [default: 600 charts, 26,000 machines]"),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
     force: Force = False,
 ) -> None:
     """Write an example file for `chronode train`.
 
-    Synthetic charts with irregular times and empty cells.
+    Synthetic charts with irregular times and empty cells; or events: machines report when they switch, and whether they
+    ran an even or odd number of minutes follows from the times alone.
 
     Example: chronode data example charts.csv
     """
-    from ..datasets._example import write_example
+    from ..datasets._example import write_events, write_example
 
-    write_example(check_new(path, "PATH", force=force), patients, seed)
+    check_new(path, "PATH", force=force)
+    if one_of("kind", kind, ("charts", "events")) == "events":
+        write_events(path, series or 26_000, seed)
+        return print(f"{path} written; try `chronode train {path} --target minutes`")
+    write_example(path, series or 600, seed)
     print(f"{path} written; try `chronode train {path} --target outcome --id patient --time charted_at`")
 
 

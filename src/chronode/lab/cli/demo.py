@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -11,6 +12,7 @@ from ...cli.tables import Table
 from ...data import Sequences
 from ...kernels import status
 from ...model import ModelSpec
+from ...model.start import summaries
 from ...nn import find_model
 from ...report import write_curves
 from ...training import Epoch, ProgressBar, Settings, fit
@@ -49,7 +51,7 @@ def run_demo(names: list[str], epochs: int, seed: int, output: Path) -> dict[str
     with ProgressBar(epochs, console.file, labels=names) as bar:
         for name in names:
             outcomes[name] = _train(name, data, settings, bar)
-    console.print(_table(outcomes))
+    console.print(_table(outcomes, simple_models(data[0], data[2])))
     curves = {name: [100 * e.metrics["accuracy"] for e in outcome.epochs] for name, outcome in outcomes.items()}
     title = f"Parity of up to {LONGEST} bits from irregular events (H = {HIDDEN}, seed {seed})"
     path = write_curves(curves, output / "curves.html", title=title, ylabel="validation accuracy (%)", chance=50)
@@ -79,7 +81,31 @@ def _train(name: str, data: list[Sequences], settings: Settings, bar: ProgressBa
     return DemoResult(parameters, fitted.evaluate(test)["accuracy"], fitted.record.seconds, fitted.history)
 
 
-def _table(outcomes: dict[str, DemoResult]) -> Table:
+def simple_models(train: Sequences, test: Sequences) -> dict[str, float]:
+    """Returns the test accuracy of models that see only summaries of the series: counts, means, gaps, durations; {}
+    without scikit-learn.
+    """
+    try:
+        from sklearn.ensemble import HistGradientBoostingClassifier
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+    except ImportError:
+        return {}
+
+    def inputs(s: Sequences) -> tuple[Any, Any]:
+        batch = s.batch()
+        assert batch.target is not None
+        return summaries(batch.x, batch.lengths, batch.dt).nan_to_num().numpy(), batch.target.numpy()
+
+    models = {
+        "linear on summaries": make_pipeline(StandardScaler(), LogisticRegression(max_iter=500)),
+        "boosting on summaries": HistGradientBoostingClassifier(max_iter=300, early_stopping=True, random_state=0),
+    }
+    return {name: float(model.fit(*inputs(train)).score(*inputs(test))) for name, model in models.items()}
+
+
+def _table(outcomes: dict[str, DemoResult], simple: dict[str, float]) -> Table:
     table = Table("model")
     for column in ("test accuracy", "parameters", "seconds/epoch", "seconds"):
         table.add_column(column, justify="right")
@@ -92,4 +118,6 @@ def _table(outcomes: dict[str, DemoResult]) -> Table:
             f"{outcome.seconds:.0f}",
         )
         table.add_row(name, *cells)
+    for name, accuracy in simple.items():
+        table.add_row(name, f"{accuracy:.1%}", "", "", "")
     return table

@@ -1,4 +1,4 @@
-"""Example file for trying the command line: synthetic hospital charts with irregular times and empty cells."""
+"""Example files for trying the command line: hospital charts with empty cells, and switches of machines."""
 
 from __future__ import annotations
 
@@ -8,6 +8,34 @@ import numpy as np
 
 from ...settings import whole
 from ...storage import replacing
+
+_MOST_MINUTES = 15
+_DAY = 1440
+
+
+def write_events(path: str | Path, machines: int = 26_000, seed: int = 0) -> Path:
+    """Writes a CSV of events: machines report when they switch on or off; the target is whether the number of minutes
+    that they ran is even or odd.
+
+    It follows from the times between the rows, and every minute matters. The last row of a machine tells its state in
+    the last minute.
+
+    Example:
+        >>> import tempfile
+        >>> path = write_events(Path(tempfile.mkdtemp()) / "events.csv", machines=2)
+        >>> print(path.read_text().splitlines()[0])
+        machine,at,running,minutes
+    """
+    from ..tasks.bitstream import BLOCK, bitstream
+
+    start, rows = np.datetime64("2026-01-05T08:00"), ["machine,at,running,minutes"]
+    for machine, series in enumerate(bitstream(whole("series", machines, at_least=1), seed, longest=_MOST_MINUTES)):
+        minutes = np.cumsum((series.dt * BLOCK).round().astype(int))
+        times = start + np.timedelta64(machine % _DAY, "m") + minutes.astype("m8[m]")
+        parity = "odd" if series.target else "even"
+        for time, running in zip(times.astype(str), series.values[:, 0], strict=True):
+            rows.append(f"m{machine:05d},{time},{running:.0f},{parity}")
+    return _written(path, rows)
 
 
 def write_example(path: str | Path, patients: int = 600, seed: int = 0) -> Path:
@@ -26,6 +54,10 @@ def write_example(path: str | Path, patients: int = 600, seed: int = 0) -> Path:
     rows = ["patient,charted_at,pulse,temperature,outcome"]
     for patient in range(whole("patients", patients, at_least=1)):
         rows += _chart(patient, rng)
+    return _written(path, rows)
+
+
+def _written(path: str | Path, rows: list[str]) -> Path:
     path = Path(path)
     with replacing(path) as draft:
         draft.write_text("\n".join(rows) + "\n", encoding="utf-8")
