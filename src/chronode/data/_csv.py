@@ -29,6 +29,8 @@ from ._opening import first_line, opened
 MISSING = ("", "?", "NA", "N/A", "#N/A", "NaN", "nan", "NAN", "-NaN", "-nan", "NULL", "null", "None", "none", "<NA>")
 _HEAD = 1 << 18
 _LONGEST_LINE = 1 << 24
+DECIMAL_COMMA = "numbers are written with a decimal comma."
+"""Note on a file whose numbers are written so."""
 _FEW_CHANGES = 3
 _MOST_CHANGES = 100
 _NAMES = ("id", "group", "channel")  # roles whose cells are names: only empty cells are missing
@@ -51,7 +53,8 @@ def read_csv(
 
     Args:
         path: The file, possibly compressed, according to its suffix.
-        roles: Column -> "id", "group", "channel", "time" or "target". Names and times keep their text.
+        roles: Column -> "id", "group", "channel", "time", "target" or "text". Names and times keep their text, and so
+            does "text".
         delimiter: Separator between cells.
         decimal: Decimal point.
         thousands: Thousands separator.
@@ -77,13 +80,13 @@ def read_csv(
             argument="names",
         )
     markers = [*MISSING, *map(str, missing_values)]
-    file = _CsvFile(path, dialect, names, markers, set(roles or {}), encoding is not None)
+    file = _CsvFile(path, dialect, names, markers, roles or {}, encoding is not None)
     table, notes = _without_symbols(file.read(decimal or "."), roles or {}, markers)
     if decimal is None:
         decimal = _decimal(path, table, roles or {}, markers, thousands)
         if decimal != ".":
             table, notes = _without_symbols(file.read(decimal), roles or {}, markers)
-            notes.append("numbers are written with a decimal comma.")
+            notes.append(DECIMAL_COMMA)
     header, columns = table.column_names, table.columns
     del table  # so that each text is freed once it is converted
     for index, name in enumerate(header):
@@ -100,7 +103,7 @@ class _CsvFile:
     dialect: Dialect
     names: Sequence[str] | None
     markers: list[str]
-    text: Collection[str]
+    roles: Mapping[str, str]
     encoding_given: bool
 
     def read(self, decimal: str) -> Any:
@@ -123,8 +126,9 @@ class _CsvFile:
                     table = pyarrow.csv.read_csv(file, **options)
                 pa.default_memory_pool().release_unused()
                 # Some files have whitespace after commas, and columns without a name.
-                stripped = [self._stripped(column) if is_text(column) else column for column in table.columns]
-                return pa.table(stripped, names=filled_names(table.column_names))
+                names = filled_names(table.column_names)
+                stripped = [self._stripped(*pair) for pair in zip(names, table.columns, strict=True)]
+                return pa.table(stripped, names=names)
             except (pa.ArrowException, UnicodeError, EOFError, OSError, lzma.LZMAError) as error:
                 column = re.search(r"In CSV column #(\d+)", str(error))
                 name = columns[int(column[1])] if column and int(column[1]) < len(columns) else None
@@ -138,9 +142,9 @@ class _CsvFile:
                 else:
                     raise ValueError(self._error(error, options)) from error
 
-    def _stripped(self, column: Any) -> Any:
+    def _stripped(self, name: str, column: Any) -> Any:
         """Returns texts without whitespace around them; whole numbers as such, unless some mean missing values."""
-        if len(self.markers) == len(MISSING):
+        if is_text(column) and len(self.markers) == len(MISSING) and self.roles.get(name) != "text":
             column = whole_numbers(column)
         return trimmed(column) if is_text(column) else column
 
@@ -166,7 +170,7 @@ class _CsvFile:
         """Widens the type of the first block so that it fits later blocks."""
         types = arrow().types
         texts = (types.is_null, types.is_string, types.is_binary)  # bytes: not in this encoding
-        if field.name.strip() in self.text or any(is_kind(field.type) for is_kind in texts):
+        if field.name.strip() in self.roles or any(is_kind(field.type) for is_kind in texts):
             return arrow().large_string()
         return arrow().float64() if types.is_integer(field.type) else field.type
 
@@ -291,7 +295,7 @@ def _decimal(path: Path, table: Any, roles: Mapping[str, str], markers: Sequence
     styles = {
         name: number_style(without(column, markers))
         for name, column in zip(table.column_names, table.columns, strict=True)
-        if is_text(column) and roles.get(name) not in _NAMES
+        if is_text(column) and roles.get(name) not in (*_NAMES, "text")
     }
     if "comma" in styles.values() and thousands != ",":
         return ","
@@ -316,6 +320,8 @@ def _has_fractions(table: Any) -> bool:
 
 def _typed(column: Any, role: str, markers: Sequence[str], decimal: str, thousands: str | None) -> Any:
     """Converts a text column according to its role: names to text or plain whole numbers, others to numbers."""
+    if role == "text":
+        return column
     if role in _NAMES:
         return whole_numbers(column)
     column = without(column, markers)

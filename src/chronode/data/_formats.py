@@ -35,7 +35,8 @@ def roles_of(options: Options) -> dict[str, str]:
     target = options.get("target")
     targets = [target] if isinstance(target, str) else target if isinstance(target, Sequence) else []
     roles = {str(name): "target" for name in targets}
-    return roles | {options[role]: role for role in ("group", "time", "channel", "id") if options.get(role)}
+    roles |= {options[role]: role for role in ("group", "time", "channel", "id") if options.get(role)}
+    return roles | dict.fromkeys(options.get("texts", ()), "text")
 
 
 @register_reader

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import glob
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 from ..storage import hash_of
 from ._columns import arrow, frame_names
+from ._csv import DECIMAL_COMMA
 from ._names import listed
 from ._opening import check_content, check_unpacked_size, first_line, suffix_of
 from ._sequences import Sequences
@@ -70,11 +71,22 @@ def size_and_hash(source: str | Path) -> tuple[int, str]:
     return size, digest.hexdigest()
 
 
-def tables_of(source: str | Path, options: Mapping[str, Any], notes: list[str]) -> Iterator[tuple[Path, Any]]:
-    """Yields each file with its content as an Arrow table, with equal columns in the order of the first; adds notes.
+def tables_of(
+    source: str | Path,
+    options: Mapping[str, Any],
+    notes: list[str],
+    divided: Callable[[Path], Iterable[Path]] = lambda file: [file],
+) -> Iterator[Any]:
+    """Yields the content of each file as an Arrow table, with equal columns in the order of the first; adds notes.
 
     Folders named NAME=VALUE add a column, as in partitioned Parquet sets. With the option `skip_bad`, files that cannot
     be read are left out with a note.
+
+    Args:
+        source: A file, or many.
+        options: Options of `read`.
+        notes: Notes, to which others are added.
+        divided: Function that returns the files to read in place of a large one.
 
     Raises:
         ValueError: A file cannot be read, or has other columns than the first; the message names the file.
@@ -82,19 +94,26 @@ def tables_of(source: str | Path, options: Mapping[str, Any], notes: list[str]) 
     count, bad = 0, []
     names: list[str] | None = None
     for file in files_of(source):
-        try:
-            table, remarks = _table_of(file, source, options)
-        except (ValueError, OSError) as error:
-            if not options.get("skip_bad"):
-                raise
-            bad.append(f"{file.name} ({first_line(error)})")
-            continue
-        if names is None:
-            names = table.column_names
-        check_same_columns(file, names, table.column_names)
-        yield file, table.select(names)
-        count += 1
-        notes += [f"{file.name}: {remark}" for remark in remarks]
+        own, begun, rows, parts = dict(options), False, 0, iter(divided(file))
+        while True:
+            try:
+                if (part := next(parts, None)) is None:
+                    break
+                table, remarks = _table_of(part, file, source, own)
+            except (ValueError, OSError) as error:
+                if begun or not options.get("skip_bad"):
+                    raise
+                bad.append(f"{file.name} ({first_line(error)})")
+                break
+            names = names or table.column_names
+            if begun and table.column_names != names:  # its first lines look like another header
+                last = f"a line after row {rows:,} has more or fewer than {len(names)} cells"
+                raise ValueError(f"{file}: {last}, or is not a line of this table.")
+            check_same_columns(file, names, table.column_names)
+            yield table.select(names)
+            notes += [note for remark in remarks if (note := f"{file.name}: {remark}") not in notes]
+            own |= {"decimal": ","} if DECIMAL_COMMA in remarks else {}
+            count, begun, rows = count + (not begun), True, rows + table.num_rows
     if not count:
         raise ValueError(f"{source}: no file could be read: {listed(bad, most=3)}.")
     if bad:
@@ -103,10 +122,16 @@ def tables_of(source: str | Path, options: Mapping[str, Any], notes: list[str]) 
         notes.append(f"{count:,} files were joined.")
 
 
-def _table_of(file: Path, source: str | Path, options: Mapping[str, Any]) -> tuple[Any, Sequence[str]]:
-    """Returns the Arrow table of one file of a source, and remarks on it."""
+def _table_of(part: Path, file: Path, source: str | Path, options: Mapping[str, Any]) -> tuple[Any, Sequence[str]]:
+    """Returns the Arrow table of one file of a source, or of a part of it, and remarks on it."""
     from ._readers import naming, reader_of
 
+    if part != file:
+        try:
+            table, remarks = _table_of(part, part, part, options)
+        except ValueError as error:
+            raise ValueError(f"{file}, in a part of it: {str(error).replace(f'{part}: ', '')}") from error
+        return _with_folders(table, file, Path(source)), remarks
     with naming(file):
         reader = reader_of(file)
         check_content(file, suffix_of(file), reader.suffixes, reader.magic)
@@ -121,7 +146,7 @@ def _table_of(file: Path, source: str | Path, options: Mapping[str, Any]) -> tup
 def read_many(source: str | Path, options: Mapping[str, Any]) -> tuple[Any, list[str]]:
     """Returns (one Arrow table of all files, notes); as for `tables_of`."""
     pa, notes = arrow(), []
-    tables = [table for _, table in tables_of(source, options, notes)]
+    tables = list(tables_of(source, options, notes))
     try:
         return pa.concat_tables(tables, promote_options="permissive"), notes
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:

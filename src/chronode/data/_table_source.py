@@ -5,11 +5,14 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..settings import SettingError, named
+from ._cells import is_text
 from ._columns import arrow
+from ._csv_pieces import pieces
 from ._many_files import check_same_columns, files_of, folders_of, tables_of
 from ._names import counted, known_column, listed
 from ._opening import first_line, suffix_of
@@ -76,7 +79,12 @@ def table_in(
     files = files_of(source)
     if all(suffix_of(file) in _PARQUET for file in files):
         return _partitioned(files, Path(source), options, notes)
-    return _parquet(_as_parquet((part for _, part in tables_of(source, options, notes)), folder))
+    divided = partial(pieces, options=options, folder=folder)
+    written = _as_parquet(tables_of(source, options, notes, divided), folder)
+    if mixed := _mixed(written):  # numbers in one part and texts in another: the texts as they are written
+        again = {**options, "texts": mixed}
+        written = _as_parquet(tables_of(source, again, [], divided), folder)
+    return _parquet(written)
 
 
 def _text(value: Any) -> str:
@@ -120,10 +128,33 @@ def _as_parquet(tables: Iterable[Any], folder: Path) -> list[Path]:
     files = []
     for number, table in enumerate(tables):
         files.append(folder / f"part-{number:06}.parquet")
-        pyarrow.parquet.write_table(table, files[-1], compression="lz4")
+        pyarrow.parquet.write_table(_without_empty(table), files[-1], compression="lz4")
     if not files:
         raise ValueError("the table has no rows.")
     return files
+
+
+def _without_empty(table: Any) -> Any:
+    """Returns a table whose columns of text without any text are missing numbers, which suit any other part."""
+    pa = arrow()
+    for index, column in enumerate(table.columns):
+        if is_text(column) and column.null_count == len(column):
+            table = table.set_column(index, table.column_names[index], pa.nulls(len(column), pa.float64()))
+    return table
+
+
+def _mixed(files: Iterable[Path]) -> list[str]:
+    """Returns the columns that are text in some files and numbers in others."""
+    import pyarrow.parquet
+
+    kinds: dict[str, set[bool]] = {}
+    for file in files:
+        table = pyarrow.parquet.ParquetFile(file)
+        counts = [table.metadata.row_group(0).column(i).statistics for i in range(table.metadata.num_columns)]
+        for field, facts in zip(table.schema_arrow, counts, strict=True):
+            if facts is None or facts.null_count < table.metadata.row_group(0).num_rows:
+                kinds.setdefault(field.name, set()).add(is_text(field))
+    return [name for name, found in kinds.items() if len(found) > 1]
 
 
 def _parquet(files: Iterable[Path], more: str = "") -> str:
