@@ -132,6 +132,8 @@ def _database(folder: Path, memory: str) -> Iterator[Any]:
     folder.mkdir()
     settings: dict[str, Any] = {"memory_limit": memory, "temp_directory": str(folder), "preserve_insertion_order": True}
     connection = duckdb.connect(config=settings)
+    # It reports its progress, and prints none of its own.
+    connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
     try:
         yield connection
     except duckdb.Error as error:
