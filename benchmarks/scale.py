@@ -2,14 +2,17 @@
 
     python benchmarks/scale.py --rows 20000000 --folder /tmp/scale
 
-Every measurement is a process of its own: CPU seconds are those of all its threads, memory is its largest resident set,
-which includes the pages of files that it has mapped. Alternatives take turns; the median counts. The workers of
-`predict` are children of another process: their CPU seconds and their memory are not counted.
+    python benchmarks/scale.py --rows 20000000 --folder /tmp/scale --figures pack,predict
+
+Every measurement is a process of its own: CPU seconds are those of its threads and of its workers, memory is the
+largest resident set of one of them, which includes the pages of files that it has mapped. Alternatives take turns; the
+median counts.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import os
 import resource
@@ -18,6 +21,7 @@ import statistics
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -114,7 +118,7 @@ def _predict(folder: Path, workers: int) -> dict:
     from chronode.search import Engine, score_in_chunks
 
     shutil.rmtree(folder / "scores", ignore_errors=True)
-    options = {"engine": Engine(workers=workers), "rows": 250_000}
+    options = {"engine": Engine(workers=workers), "rows": 500_000}
     score_in_chunks(folder / "run", folder / "readings.series", folder / "scores", **options)
     return {}
 
@@ -163,6 +167,7 @@ def polars_parquet(folder: Path) -> dict:
     return {}
 
 
+FIGURES = ["pack", "train", "epoch", "read", "predict"]
 PAIRS = {
     "pack / COPY ORDER BY of DuckDB": ("pack", "copy", 2),
     "epoch from the store / from memory": ("epoch_store", "epoch_memory", 2),
@@ -182,8 +187,25 @@ def measured(name: str, folder: Path) -> dict:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{name} failed:\n{done.stderr[-2000:]}")
-    found = json.loads(done.stdout.splitlines()[-1])
-    return {**found, "seconds": time.perf_counter() - begun}
+    found = {**json.loads(done.stdout.splitlines()[-1]), "seconds": time.perf_counter() - begun}
+    for used in _orphans():
+        found["cpu"] += used.ru_utime + used.ru_stime
+        found["peak_mib"] = max(found["peak_mib"], used.ru_maxrss / 1024)
+    return found
+
+
+def _orphans() -> list[resource.struct_rusage]:
+    """Waits for processes whose parent has ended, such as the server that workers are forked from."""
+    used = []
+    with suppress(ChildProcessError):
+        while True:
+            used.append(os.wait3(0)[2])
+    return used
+
+
+def _adopt_orphans() -> None:
+    """Makes this process the parent of the processes that its children leave behind (Linux)."""
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
 
 
 def _median(runs: list[dict]) -> dict:
@@ -196,6 +218,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=100_000_000)
     parser.add_argument("--folder", type=Path, default=Path("scale"))
     parser.add_argument("--only", default="")
+    parser.add_argument("--figures", type=lambda names: names.split(","), default=FIGURES)
     parser.add_argument("--output", type=Path, default=Path(__file__).with_suffix(".json"))
     given = parser.parse_args()
     if given.only:
@@ -206,11 +229,22 @@ def main() -> None:
         found["peak_mib"] = max(used.ru_maxrss, children.ru_maxrss) / 1024
         print(json.dumps(found))
         return
+    _adopt_orphans()
     tables(given.folder, given.rows)
     result = {"rows": given.rows, "cores": os.cpu_count(), "load": os.getloadavg()[0], "figures": {}}
-    measured("pack", given.folder)  # for those that read the store
-    result["train"] = measured("train", given.folder)
+    if given.output.is_file():  # figures of the same table are added
+        before = json.loads(given.output.read_text())
+        result["figures"] = before["figures"] if before["rows"] == given.rows else {}
+        result |= {
+            name: before[name] for name in ("train", "observe") if before["rows"] == given.rows and name in before
+        }
+    if not (given.folder / "readings.series").is_dir():
+        measured("pack", given.folder)  # for those that read the store
+    if "train" in given.figures or not (given.folder / "run").is_dir():
+        result["train"] = measured("train", given.folder)
     for title, (one, other, times) in PAIRS.items():
+        if not any(title.startswith(name) or one.startswith(name) for name in given.figures):
+            continue
         runs: dict[str, list[dict]] = {one: [], other: []}
         for _ in range(times):
             for name in (one, other):
@@ -222,6 +256,7 @@ def main() -> None:
         print(
             f"| {title} | {ratios['time']:.2f} | {ratios['CPU']:.2f} | {found[one]['peak_mib']:,.0f} MiB |", flush=True
         )
+        given.output.write_text(json.dumps(result, indent=1) + "\n")
     result["load_after"] = os.getloadavg()[0]
     given.output.write_text(json.dumps(result, indent=1) + "\n")
 
