@@ -14,9 +14,9 @@ from chronode.data import Scaler, from_list, split
 from chronode.data._split import split_for_training
 from chronode.estimators import SequenceClassifier, SequenceRegressor
 from chronode.judge import fit_start
-from chronode.judge._auto import race, selection_metric
+from chronode.judge._auto import _lengthened, race, selection_metric
 from chronode.judge._baselines import linear_validation
-from chronode.judge._candidates import Candidate, candidates_for, hard_candidates, many_updates
+from chronode.judge._candidates import Candidate, Plan, candidates_for, hard_candidates, many_updates
 from chronode.judge._race import RaceEntry, beats, decide
 from chronode.lab.tasks import Parts
 from chronode.model import LINEAR
@@ -87,6 +87,9 @@ def test_what_features_do_not_see_is_left_to_networks_that_see_every_step():
     assert plan.candidates == [*hard, candidates[2]]  # the cheapest of the others
     assert 800 <= plan.epochs * 25 < 825 and plan.patience * 25 >= 500
     assert hard_candidates(s, {"pool": "last"}) == []
+    long = many_updates([*hard, *candidates], parts_of(s), Settings().completed(500), 1e6)
+    assert long.candidates == [*hard, *candidates] and 6_000 <= long.epochs * 25 < 6_025
+    assert long.patience == long.epochs // 4
 
 
 def test_a_race_runs_in_one_process(monkeypatch):
@@ -148,6 +151,41 @@ def test_networks_that_are_never_better_than_the_start_are_not_trained_in_full(l
     assert asked.settings.epochs == 7
 
 
+def test_a_winner_that_stopped_improving_is_trained_to_its_best_epoch():
+    goal, rows = replace(Objective.for_data(products(30)), metric="loss"), torch.linspace(0.2, 0.8, 100)
+    linear, gru = RaceEntry(LINEAR, 0.5, {"loss": 0.5, "accuracy": 0.9}, 0, rows=rows), Candidate("gru")
+    entry = RaceEntry("gru H=64", 0.4, {"loss": 0.4, "accuracy": 0.95}, 3, rows=rows - 0.1, stalled=True)
+
+    def settings(entry, asked):
+        made = decide([(entry, gru)], (entry, gru), linear, goal, asked, {"early_stop"}, 1).settings
+        return made.epochs, made.early_stop
+
+    assert settings(entry, Settings()) == (3, 0)
+    assert settings(replace(entry, stalled=False), Settings()) == (50, None)
+    assert settings(entry, Settings(epochs=7)) == (7, None)
+    assert settings(entry, Settings(schedule="cosine")) == (50, None)  # other rates in a longer training
+
+
+def test_a_winner_trains_at_least_as_long_as_in_the_race():
+    plan = Plan([], 1, 120, 30, {})
+    made = _lengthened(Settings(), plan, {"early_stop"})
+    assert (made.epochs, made.early_stop) == (120, 30)
+    assert _lengthened(Settings(early_stop=4), plan, ()).early_stop == 4
+    for kept in (Settings(epochs=9), Settings(epochs=0), Settings(refit=True)):
+        assert _lengthened(kept, plan, {"early_stop"}) == kept
+    assert _lengthened(Settings(), plan._replace(epochs=20), {"early_stop"}) == Settings()
+
+
+def test_a_better_order_of_a_rare_class_counts_where_accuracy_does_not():
+    goal, rows = replace(Objective.for_data(products(30)), metric="loss"), torch.linspace(0.2, 0.8, 100)
+    linear = RaceEntry(LINEAR, 0.5, {"loss": 0.5, "accuracy": 0.87, "auroc": 0.85}, 0, rows=rows)
+    network = RaceEntry("gru", 0.49, {"loss": 0.49, "accuracy": 0.869, "auroc": 0.86}, 3, rows=rows - 0.01)
+    assert beats(network, linear, goal)
+    assert not beats(replace(network, metrics={**network.metrics, "auroc": 0.84}), linear, goal)
+    without = replace(linear, metrics={"loss": 0.5, "accuracy": 0.87})
+    assert not beats(replace(network, metrics={"loss": 0.49, "accuracy": 0.869}), without, goal)
+
+
 def test_the_same_data_and_seed_give_the_same_race():
     one, other = (
         race(parts_of(products()), Objective.for_data(products()), Settings(epochs=2, seed=3), c, start="linear")
@@ -198,7 +236,8 @@ def test_candidates_suit_the_times_and_the_missing_values():
     missing = from_list([[1.0, np.nan, 3.0]], target=[1.0])
     for series, model in ((s, "lstm"), (irregular, "lstm-dt"), (missing, "gru-d")):
         assert candidates_for(series, {}, small=True)[0].model == model
-        assert candidates_for(series, {}, small=False)[1].model == model
+        many = candidates_for(series, {}, small=False)
+        assert many[0 if series.has_missing else 1].model == model
     assert {c.network["hidden_size"] for c in candidates_for(s, {"hidden_size": 8}, small=True)} == {8}
 
 

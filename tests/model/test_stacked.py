@@ -108,8 +108,9 @@ def test_trees_take_part_where_a_linear_model_misses_something(stacked):
 
 def test_trees_do_not_take_part_by_chance():
     rng = np.random.default_rng(0)
-    s = from_list(list(rng.normal(size=(60, 6, 2))), target=rng.choice(["yes", "no"], 60).tolist())
+    s = from_list(list(rng.normal(size=(120, 6, 2))), target=rng.choice(["yes", "no"], 120).tolist())
     assert "boosting" not in fit_stack(s, s[:0]).start.kind
+    assert not any("boosting" in kind for kind in fit_stack(steps_and_products()[:99], s[:0]).losses)
 
 
 def test_a_stack_is_saved_and_loaded_without_pickles(stacked, tmp_path):

@@ -95,9 +95,9 @@ def race(
         budget: Approximate time for the race, such as "90s" or "2m".
         start: "linear" or "none", as for `fit`.
         pools: Other ways to pool the steps; tried with the best candidate if it beats the linear start.
-        hard: Candidates that are tried first where the start explains less than half of the loss of a constant
-            prediction; networks then get 800 optimizer steps each within twice the budget, or within four times the
-            budget if it explains next to nothing.
+        hard: Further candidates where the start explains less than half of the loss of a constant prediction, the first
+            ones unless values are missing; networks then get 800 to 6,000 optimizer steps each within twice the budget,
+            or within four times the budget if the start explains next to nothing.
         missing: Whether values may be missing; by default if some are.
         on_event: Called with a Note for each candidate.
 
@@ -127,7 +127,8 @@ def race(
         explained = 1 - float(linear.rows.nanmean()) / _constant_loss(judged, objective)
         if explained < _LITTLE and not settings.refit:
             seconds *= 2 if explained > _NOTHING else 4
-            plan, variants = many_updates([*hard, *candidates], parts, settings, seconds), ()
+            ordered = [*candidates, *hard] if parts.train.has_missing else [*hard, *candidates]
+            plan, variants = many_updates(ordered, parts, settings, seconds), ()
             course = replace(course, plan=plan, until_clear=True)
     found = course.run_all(plan.candidates, linear)
     best = best_of(found, objective)
@@ -137,7 +138,16 @@ def race(
             found.append((entry, own))
             if not entry.fault and beats(entry, best[0], objective, _ERRORS_OF_VARIANTS):
                 best = entry, own
-    return replace(decide(found, best, linear, objective, settings, free, len(judged)), linear=whole)
+    made = decide(found, best, linear, objective, settings, free, len(judged))
+    return replace(made, settings=_lengthened(made.settings, plan, free), linear=whole)
+
+
+def _lengthened(settings: Settings, plan: Plan, free: Collection[str]) -> Settings:
+    """Returns the settings of the winner with at least the epochs of the race, unless the user chose their number."""
+    if settings.refit or settings.epochs != Settings.epochs or plan.epochs <= settings.epochs:
+        return settings
+    patience = {"early_stop": plan.patience} if "early_stop" in free else {}
+    return replace(settings, epochs=plan.epochs, **patience)
 
 
 class _Pair(NamedTuple):
@@ -229,7 +239,7 @@ class _Course:
         own = replace(own, epochs=self.plan.epochs, refit=None, early_stop=self.plan.patience, devices=1)
         more = {} if self.missing is None else {"missing": self.missing}
         spec = spec_for(self.parts, candidate.model, **candidate.network, **more)
-        curves, rows = [], []
+        curves, rows, stalled = [], [], False
         try:
             for pair, start in zip(self.judged, self.starts, strict=True):
                 watch = _Watch(linear if self.until_clear else None)
@@ -237,6 +247,7 @@ class _Course:
                 fitted = assembly.fit(on_event=watch)
                 if fitted.stopped == "interrupted" and not watch.solved:
                     raise KeyboardInterrupt
+                stalled = fitted.stopped == "early" and fitted.best_epoch + own.early_stop <= len(fitted.history)
                 curves.append(fitted.history)
                 shown = None if start is None else start.held_out_valid
                 rows.append(row_losses(fitted.model, self.objective, pair.parts.valid, shown))
@@ -245,7 +256,7 @@ class _Course:
                 own = replace(own, epochs=len(fitted.history), early_stop=0)  # the same for all folds
         except TrainingStopped as error:
             return RaceEntry(str(candidate), float("nan"), {}, 0, str(error)), candidate
-        entry = replace(self._entry(str(candidate), curves), rows=torch.cat(rows), folds=len(curves))
+        entry = replace(self._entry(str(candidate), curves), rows=torch.cat(rows), folds=len(curves), stalled=stalled)
         if linear is not None and len(curves) < linear.folds:  # on other series, the start has another loss
             entry = replace(entry, value=linear.value, metrics=linear.metrics)
         return entry, candidate

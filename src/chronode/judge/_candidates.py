@@ -13,8 +13,8 @@ FOLDS = 3
 _FEWEST_EPOCHS = 3
 _MOST_EPOCHS = 20
 _ENOUGH_UPDATES = 1_000
-_MANY_UPDATES = 800
-_PATIENT_UPDATES = 500
+_MANY_UPDATES, _MOST_UPDATES = 800, 6_000
+_PATIENT_UPDATES, _PATIENT_SHARE = 500, 0.25
 # Microseconds: of an optimizer step, of a time step of a batch (more if values are missing), of a step of one series
 # with 64 units.
 _PER_UPDATE = 4_000.0
@@ -69,7 +69,8 @@ def candidates_for(train: Sequences, network: Mapping[str, Any], *, small: bool)
         Candidate(gated, {"hidden_size": 32 if small else 64, "dropout": 0.2}, {"weight_decay": 0.001, **averaged}),
         Candidate("mmrnn", {"hidden_size": 16, "dropout": 0.2}, {"weight_decay": 0.001, **averaged}),
     ]
-    made = made[1:] + made[:1] if small else made  # the one that learns from few series first
+    # First the one that learns from few series, or that knows how old a reading is.
+    made = made[1:] + made[:1] if small or train.has_missing else made
     unique = {str(own): own for own in (replace(one, network=one.network | dict(network)) for one in made)}
     return list(unique.values())
 
@@ -132,16 +133,20 @@ def affordable(
 
 
 def many_updates(candidates: Sequence[Candidate], parts: Parts, settings: Settings, seconds: float) -> Plan:
-    """Returns the first candidates that can take many optimizer steps within the budget, one at least."""
+    """Returns the first candidates that can take 800 optimizer steps within the budget, one at least; if all of them
+    can, they take up to 6,000 steps, as far as the budget allows.
+    """
     costs, updates = _costs(candidates, parts, settings)
-    wanted = -(-_MANY_UPDATES // updates)
+    wanted, most = (-(-count // updates) for count in (_MANY_UPDATES, _MOST_UPDATES))
     epochs = max(1, min(_asked(settings, wanted), int(seconds / costs[str(candidates[0])])))
     total, kept = 0.0, []
     for one in candidates:
         if not kept or total + epochs * costs[str(one)] <= seconds:
             total += epochs * costs[str(one)]
             kept.append(one)
-    patience = max(2, -(-_PATIENT_UPDATES // updates))
+    if len(kept) == len(candidates):
+        epochs = max(epochs, min(_asked(settings, most), int(epochs * seconds / total)))
+    patience = max(2, -(-_PATIENT_UPDATES // updates), int(_PATIENT_SHARE * epochs))
     return Plan(kept, 1, epochs, patience, {one: epochs * cost for one, cost in costs.items()})
 
 

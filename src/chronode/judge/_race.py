@@ -30,6 +30,7 @@ class RaceEntry:
         spread: Standard deviation of the value over the folds; None if there is only one.
         rows: Loss of every held-out series, fold by fold.
         folds: Number of folds; one of several if it did not improve on the start there.
+        stalled: Whether its training ended because no epoch improved on the best one any more.
     """
 
     name: str
@@ -40,6 +41,7 @@ class RaceEntry:
     spread: float | None = None
     rows: Tensor = field(default_factory=lambda: torch.empty(0), compare=False, repr=False)
     folds: int = 1
+    stalled: bool = False
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,8 @@ def decide(
         made = replace(made, epochs=best.epochs if wins else 0, early_stop=0)
     elif hopeless and settings.epochs == Settings.epochs:  # no epoch of any network was better than the start
         made = replace(made, epochs=0)
+    elif wins and best.stalled and made.schedule == "constant" and settings.epochs == Settings.epochs:
+        made = replace(made, epochs=best.epochs, early_stop=0)  # the same weights as in the race
     elif not wins and "early_stop" in free:
         made = replace(made, early_stop=_EARLY_STOP_WITHOUT_GAIN)
     on = f"{folds}-fold cross-validation" if folds > 1 else "validation"
@@ -153,11 +157,11 @@ def paired_gain(best: RaceEntry, other: RaceEntry) -> tuple[float, float]:
 
 
 def _more_correct(best: RaceEntry, linear: RaceEntry) -> bool:
-    """Returns whether more predictions are correct, or as many with a better order: a lower loss alone may only mean
-    more extreme probabilities.
+    """Returns whether more predictions are correct, or the classes are ordered better: a lower loss alone may only mean
+    more extreme probabilities. Where a class is rare, the order says more than the few predictions that change.
     """
-    gaps = [best.metrics.get(name, 1.0) - linear.metrics.get(name, 0.0) for name in ("accuracy", "auroc")]
-    return gaps[0] > 0 or (gaps[0] == 0 and gaps[1] > 0)
+    accuracy, auroc = (best.metrics.get(name, 1.0) - linear.metrics.get(name, 0.0) for name in ("accuracy", "auroc"))
+    return accuracy > 0 or (auroc > 0 and ("auroc" in linear.metrics or accuracy == 0))
 
 
 def _rank(entry: RaceEntry, objective: Objective) -> float:

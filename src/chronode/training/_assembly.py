@@ -110,14 +110,15 @@ class Assembly:
         raise AssertionError
 
     def _refits_start(self, fitted: Trained) -> bool:
-        """Returns whether the linear start is fitted to the validation series too: that of a forecast, and one that no
-        epoch improved on, which is a linear model and no more.
+        """Returns whether the linear start is fitted to the validation series too: that of a forecast, one that no
+        epoch improved on, and one whose out-of-fold outputs the network was trained with.
         """
         if self.linear is None or self.settings.refit or not len(self.parts.valid) or fitted.record.baseline:
             return False
         if self.parts.train.is_stored:  # it was fitted to a sample
             return False
-        return self.linear.relative is not None or fitted.best_epoch == 0
+        out_of_fold = self.linear.held_out is not None and self.parts.fresh is None
+        return self.linear.relative is not None or fitted.best_epoch == 0 or out_of_fold
 
 
 def assemble(

@@ -24,7 +24,7 @@ _PLACES, _WEIGHTS = (numbers / 2 for numbers in np.polynomial.legendre.leggauss(
 # Numbers that one batch of points may hold per tensor of hidden states: 16 MB.
 _MOST_NUMBERS = 2**22
 # Features that count or rank: their outputs jump, so that gradients miss what they do.
-_JUMPING = ("patterns", "ranked summaries")
+_JUMPING = ("patterns", "patterns of changes", "ranked summaries")
 _MOST_ORDERS = 16
 
 

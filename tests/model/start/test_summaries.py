@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 
 from chronode.data import from_list
 from chronode.judge import fit_start, on_grid, summaries, summary_names
-from chronode.model.start._features import _PATTERNS, Patterns, RankedSummaries, Values, dilations_for
+from chronode.model.start._features import (
+    _PATTERNS,
+    ChangePatterns,
+    Patterns,
+    RankedSummaries,
+    Values,
+    dilations_for,
+)
 
 
 def random_batch(seed, size=4, steps=7, channels=2, holes=0.4):
@@ -165,11 +172,25 @@ def test_patterns_count_what_their_definition_says(channels):
                 np.testing.assert_allclose(found[:, place, pattern, level].numpy(), share, atol=0.034)
 
 
-def test_patterns_of_a_padded_series_are_those_of_the_series():
+def test_patterns_of_changes_are_patterns_of_the_differences():
+    lengths = torch.tensor([30, 12, 2, 1])
+    x = torch.randn(4, 30, 2).masked_fill((torch.arange(30) >= lengths[:, None])[..., None], 0.0)
+    changes, plain = ChangePatterns(2, (1, 2)), Patterns(2, (1, 2))
+    changes.fit(x, lengths=lengths)
+    plain.load_state_dict(changes.state_dict())
+    for i, length in enumerate(lengths.tolist()):
+        own = x[i : i + 1, :length]
+        expected = plain(own.diff(dim=1) if length > 1 else torch.zeros(1, 1, 2))
+        torch.testing.assert_close(changes(x, lengths=lengths)[i], expected[0])
+        torch.testing.assert_close(changes(own), expected)
+
+
+@pytest.mark.parametrize("kind", [Patterns, ChangePatterns])
+def test_patterns_of_a_padded_series_are_those_of_the_series(kind):
     x = torch.randn(2, 30, 1)
-    features = Patterns(1, (1, 2))
+    features = kind(1, (1, 2))
     features.fit(x)
-    assert Patterns(1, (1, 2), levels=6).size == 3 * features.size
+    assert kind(1, (1, 2), levels=6).size == 3 * features.size
     padded = torch.cat([x, torch.zeros(2, 8, 1)], dim=1)
     torch.testing.assert_close(features(padded, lengths=torch.tensor([30, 30])), features(x))
 

@@ -272,6 +272,20 @@ class Patterns(Features):
         return buffer
 
 
+class ChangePatterns(Patterns):
+    """Frequencies of patterns in the changes from step to step."""
+
+    kind = "patterns of changes"
+
+    def _regular(self, x: Tensor, **times: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Returns changes `(B, D, G)` on a regular grid, and their number; a single step has one change, 0."""
+        values, lengths = super()._regular(x, **times)
+        if values.shape[2] < 2:
+            return torch.zeros_like(values), lengths
+        after = torch.arange(values.shape[2] - 1, device=x.device) >= lengths[:, None] - 1
+        return values.diff(dim=2).masked_fill(after[:, None], 0.0), (lengths - 1).clamp(min=1)
+
+
 def last_steps(values: Tensor, lengths: Tensor, steps: int) -> Tensor:
     """Returns the last steps `(B, steps, D)` of padded series `(B, T, D)`; NaN before the start of shorter ones."""
     at = lengths[:, None] - torch.arange(steps, 0, -1, device=values.device)
@@ -309,8 +323,8 @@ def build_features(
         sizes[name] = whole(f"start.{name}", sizes[name], at_least=0 if name == "season" else 1)
     if "dilations" in sizes:
         sizes["dilations"] = tuple(whole("start.dilations", dilation, at_least=1) for dilation in sizes["dilations"])
-    kinds = {kind.kind: kind for kind in (Summaries, RankedSummaries, Values, Readings, Positions, Patterns)}
-    return kinds[description["kind"]](**sizes)
+    every = (Summaries, RankedSummaries, Values, Readings, Positions, Patterns, ChangePatterns)
+    return {kind.kind: kind for kind in every}[description["kind"]](**sizes)
 
 
 def _draw_mix(rng: np.random.Generator, channels: int, dilations: int) -> np.ndarray:

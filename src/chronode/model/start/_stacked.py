@@ -27,6 +27,7 @@ from ._start import (
 
 _MOST_SHARES = 12  # a share is a multiple of 1 / _MOST_SHARES or of a larger part
 _LEAST_GAIN = 2e-3  # of the loss
+_FEWEST_TO_BOOST = 100  # series; with fewer, trees take part by chance only
 _STEEPNESS = torch.logspace(-1, 1, 41, dtype=torch.float64)
 
 
@@ -108,7 +109,7 @@ def fit_stack(train: Sequences, valid: Sequences, *, seed: int = 0) -> StartFit:
     """Returns a stack of models of the target of `train`, or the best linear one if no other adds to it.
 
     The shares are those with the lowest loss of the out-of-fold outputs of the training series. Boosting takes part if
-    that lowers the loss by more than one standard error.
+    there are at least 100 series, and it lowers the loss by more than one standard error.
 
     Args:
         train: Series with one target each.
@@ -128,7 +129,8 @@ def fit_stack(train: Sequences, valid: Sequences, *, seed: int = 0) -> StartFit:
     fits: list[StartFit] = fit_each(train, valid, describe_features(train), seed=seed)
     goal = torch.tensor(train.target.values)
     best = min(fits, key=lambda fitted: fitted.losses[fitted.start.kind])
-    if (boosted := _boosted(train, best.held_out, seed)) is not None:
+    boosted = _boosted(train, best.held_out, seed) if len(train) >= _FEWEST_TO_BOOST else None
+    if boosted is not None:
         fits.append(boosted)
     outputs = torch.stack([fitted.held_out for fitted in fits if fitted.held_out is not None])
     share = shares_of(outputs, goal, classes)

@@ -340,7 +340,7 @@ def feature_kinds(s: Sequences, kinds: Sequence[str] | None = None) -> list[dict
             "levels": _LEVELS if len(s) <= _MOST_SERIES_OF_MANY_LEVELS else 2,
             "gap": gap,
         }
-        suitable.append(description)
+        suitable += [description, {**description, "kind": "patterns of changes"}]
     return [description for description in suitable if kinds is None or description["kind"] in kinds] or suitable[:1]
 
 
