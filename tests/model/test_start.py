@@ -64,6 +64,13 @@ def test_a_network_has_to_beat_the_linear_start_by_the_standard_error_of_the_dif
     assert fitted.best_epoch == 12 and 0 < fitted.record.chance < gain
 
 
+def test_a_start_that_a_network_adds_to_is_fitted_to_the_validation_series_too():
+    fitted, s = trained(learning_rate=2e-3, early_stop=2, epochs=12)  # the network was trained on out-of-fold outputs
+    assert fitted.best_epoch > 0
+    expected = fit_start(s[:30], s[30:]).refitted(s).start
+    torch.testing.assert_close(fitted.model.start.state_dict(), expected.state_dict())
+
+
 @pytest.mark.parametrize("kind", ["summaries", "values"])
 def test_a_start_fitted_to_the_same_series_again_is_the_same(kind):
     s = waves()

@@ -146,8 +146,9 @@ def _lengthened(settings: Settings, plan: Plan, free: Collection[str]) -> Settin
     """Returns the settings of the winner with at least the epochs of the race, unless the user chose their number."""
     if settings.refit or settings.epochs != Settings.epochs or plan.epochs <= settings.epochs:
         return settings
-    patience = {"early_stop": plan.patience} if "early_stop" in free else {}
-    return replace(settings, epochs=plan.epochs, **patience)
+    return replace(
+        settings, epochs=plan.epochs, early_stop=plan.patience if "early_stop" in free else settings.early_stop
+    )
 
 
 class _Pair(NamedTuple):
@@ -247,7 +248,7 @@ class _Course:
                 fitted = assembly.fit(on_event=watch)
                 if fitted.stopped == "interrupted" and not watch.solved:
                     raise KeyboardInterrupt
-                stalled = fitted.stopped == "early" and fitted.best_epoch + own.early_stop <= len(fitted.history)
+                stalled = fitted.stopped == "early" and fitted.best_epoch + self.plan.patience <= len(fitted.history)
                 curves.append(fitted.history)
                 shown = None if start is None else start.held_out_valid
                 rows.append(row_losses(fitted.model, self.objective, pair.parts.valid, shown))
