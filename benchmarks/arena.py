@@ -197,16 +197,17 @@ def remembered(task):
     return {"accuracy": float(right.mean()), "cpu": round(time.process_time() - began, 2), **facts}
 
 
-def measure(arena, names, again, save):
-    """Measures what is missing."""
+def measure(arena, names, stored, save):
+    """Measures what is missing; `stored` has the results of the arena, by name and column."""
     if arena == "memory":
         for task in names or TASKS:
             save(task, CHRONODE, lambda task=task: remembered(task))
         return
     listed, load, methods, score = ARENAS[arena]
-    if "MiniRocket" in methods:
+    names = names or listed()
+    if "MiniRocket" in methods and any("MiniRocket" not in stored.get(name, {}) for name in names):
         _compile()
-    for name in names or listed():
+    for name in names:
         parts = None
         for column, method in methods.items():
 
@@ -247,7 +248,7 @@ def main():
         print(asked.arena, name, column, row[column], flush=True)
 
     if asked.arena != "page":
-        measure(asked.arena, asked.names, asked.again, save)
+        measure(asked.arena, asked.names, found.get(asked.arena, {}), save)
     write_page(found)
 
 
