@@ -58,3 +58,27 @@ def test_mistakes_name_the_option(here, two_files):
     assert "--labels" in refused and "id p01 has two labels in 'outcome', well (row 2) and ill (row 41)" in refused
     assert "no such file. Did you mean" in chronode("train", readings, "--labels", "outcome.csv", code=2).err
     assert "--id who is not a column" in chronode("train", readings, "--labels", outcomes, "--id", "who", code=2).err
+
+
+def test_weights_count_in_training_and_evaluation(here, vitals):
+    rows = list(csv.DictReader(vitals.open()))
+    for row in rows:  # half of the patients have the opposite outcome, and do not count
+        odd = int(row["patient"][1:]) % 2
+        row["share"], row["outcome"] = (
+            (0, "ill" if row["outcome"] == "well" else "well") if odd else (2, row["outcome"])
+        )
+    with (here / "weighted.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    common = (here / "weighted.csv", *VITALS, "--weight", "share", *SHORT, "--start", "linear")
+    chronode("train", *common, "-o", here / "run", plots=True)
+    assert json.loads(chronode("evaluate", here / "run", "--json").out)["metrics"]["accuracy"] == 1.0
+    whole = json.loads(chronode("evaluate", here / "run", here / "weighted.csv", "--json").out)
+    assert whole["metrics"]["accuracy"] == 1.0 and whole["baselines"]["majority"]["accuracy"] == pytest.approx(0.65)
+    assert json.loads(chronode("evaluate", here / "run", vitals, "--json").out)["metrics"]["accuracy"] == 1.0
+    chronode("predict", here / "run", vitals)
+    refused = chronode("train", here / "weighted.csv", "--forecast", 2, "--weight", "share", code=2).err
+    assert "--weight share belongs to a target" in refused
+    refused = chronode("train", vitals, *VITALS, "--weight", "hr", code=2).err
+    assert "--weight hr: id p00 has more than one weight" in refused

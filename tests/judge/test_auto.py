@@ -271,14 +271,14 @@ def test_series_together_do_not_depend_on_the_split():
 def test_series_together_keep_their_weights():
     s = products(20)
     assert s.target is not None
-    weighted = replace(s, target=replace(s.target, weights=np.arange(20, dtype=np.float32)))
+    weighted = replace(s, weights=np.arange(20, dtype=np.float32))
     whole = together(*split(weighted, (0.8, 0.2), seed=1))
-    assert whole.target.weights.tolist() == list(range(20))
+    assert whole.weights.tolist() == list(range(20))
     train, valid = split(weighted, (0.8, 0.2), seed=1)
     assert valid.target is not None
-    unweighted = replace(valid, target=replace(valid.target, weights=None))
+    unweighted = replace(valid, weights=None)
     mixed = together(train, unweighted)
-    assert mixed.target.weights[valid.ids].tolist() == [1.0] * len(valid)
+    assert mixed.weights[valid.ids].tolist() == [1.0] * len(valid)
 
 
 def test_a_refit_learns_from_all_series_and_keeps_the_last_weights():

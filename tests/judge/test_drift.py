@@ -6,6 +6,7 @@ from scipy.stats import ks_2samp
 
 from chronode.data import from_list
 from chronode.judge import features_of, find_drift, metric_change, stretch_length, units_of
+from chronode.training import KnownRows
 
 
 @pytest.mark.parametrize("sizes", [(60, 12), (40, 40)])
@@ -95,7 +96,7 @@ def test_a_metric_is_worse_only_by_more_than_chance():
 
     def rows(count, noise):
         true = rng.normal(size=(count, 1))
-        return true + rng.normal(0, noise, size=true.shape), true, np.arange(count)
+        return KnownRows(true + rng.normal(0, noise, size=true.shape), true, np.arange(count), None)
 
     test = rows(200, 0.5)
     same, worse = (metric_change("rmse", test, rows(100, noise)) for noise in (0.5, 1.0))

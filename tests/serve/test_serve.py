@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pytest
-from commands import QUICK, VITALS, chronode
+from commands import QUICK, VITALS, chronode, write_vitals
 from servers import served
 from streams import events, table, train_vitals
 
@@ -243,3 +243,16 @@ def test_another_model_is_swapped_in_without_losing_ids(home, rows, tmp_path):
         status, answer = server.ask("/model", b"", method="POST")
         assert status == 409 and "live.chronode" in answer["error"]
         assert server.ask("/state")[1]["count"] == len(other)
+
+
+def test_figures_of_drift(home, tmp_path):
+    warm = {"hr": lambda row: row["hr"] and f"{float(row['hr']) + 25:.1f}"}
+    write_vitals(tmp_path / "other.csv", patients=40, seed=7, outcome=None, **warm)
+    plain = [{name: cell for name, cell in row.items() if cell} for row in events(tmp_path / "other.csv")]
+    with served(home / "run") as server:
+        assert server.ask("/model")[1]["drift"] is None
+        assert b"drift_p{" not in server.ask("/metrics")[1]
+        assert server.ask("/observe", plain)[0] == 200
+        assert server.ask("/model")[1]["drift"]["changed"][0] == "hr: level"
+        text = server.ask("/metrics")[1].decode()
+    assert 'chronode_drift_distance{feature="hr: level"}' in text and 'chronode_drift_p{feature="hr: level"}' in text

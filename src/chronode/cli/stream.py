@@ -36,6 +36,13 @@ def stream(
     late: Late = "refuse",
     idle: Idle = None,
     ahead: Ahead = None,
+    drift_every: Annotated[
+        str,
+        typer.Option(
+            help="Time between two comparisons of the newest observations with those of training, such as 10m; what "
+            "has changed is noted on standard error. 0: none."
+        ),
+    ] = "10m",
 ) -> None:
     """Predict live data, event by event.
 
@@ -59,13 +66,16 @@ def stream(
         if state is not None and state.exists():
             followed.load(state)
         saver = _Saver(followed, state, seconds_of(save_every, "save_every", zero=True))
+        drift = _DriftNotes(followed, seconds_of(drift_every, "drift_every", zero=True))
         reader_gone = False
         try:
             with _StopRequests() as stop:
                 for batch in batches(handle, lambda handle: _wait(handle, stop, saver)):
                     lines.process(batch)
                     saver.changed = True
+                    drift.note_if_due()
                 lines.end()
+                drift.note()
         except BrokenPipeError:
             reader_gone = True
         finally:
@@ -114,6 +124,38 @@ class _Saver:
             self._stream.save(self._path)
             self.changed = False
         self._saved = time.monotonic()
+
+
+class _DriftNotes:
+    """Notes features of the observations that have changed since training, each once.
+
+    Args:
+        stream: The stream.
+        seconds: Time between two looks; 0 for none.
+    """
+
+    def __init__(self, stream: Stream, seconds: float):
+        self._stream, self._seconds, self._last = stream, seconds, time.monotonic()
+        self._noted: set[str] = set()
+
+    def note_if_due(self) -> None:
+        if self._seconds and time.monotonic() - self._last >= self._seconds:
+            self.note()
+
+    def note(self) -> None:
+        """Looks now."""
+        from .outcome import say_note, shown
+
+        self._last = time.monotonic()
+        drift = self._stream.drift() if self._seconds else None
+        if drift is None:
+            return
+        rows = zip(drift.names, drift.before, drift.now, drift.p_values, strict=True)
+        for name, before, now, p in rows:
+            if p <= drift.level and name not in self._noted:
+                self._noted.add(name)
+                change = f"median {shown(float(before))} in training, {shown(float(now))} now (p {p:.2g})"
+                say_note(Console(stderr=True), f"drift: {name}: {change}.")
 
 
 def _wait(handle: int, stop: _StopRequests, saver: _Saver) -> bool:

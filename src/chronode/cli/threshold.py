@@ -66,7 +66,9 @@ def threshold(
     valid = validation_rows(trained) if rule else None
     if valid is not None and valid.note:
         say_note(console, valid.note)
-    chosen = choose_threshold(valid.chances, valid.positive, **rule) if valid is not None else value
+    chosen = (
+        choose_threshold(valid.chances, valid.positive, weights=valid.weights, **rule) if valid is not None else value
+    )
     objective = set_threshold(run, chosen) if rule or value is not None or reset else trained.objective
     test = prepared_of(trained).parts.test
     parts = {} if valid is None else {"validation": valid}
@@ -105,7 +107,7 @@ def _costs(text: str) -> dict[str, float] | None:
 def _rates(rows: TwoClassRows, threshold: float | None) -> Any:
     from ..judge import rates_at
 
-    return rates_at(rows.chances, rows.positive, [0.5, *([] if threshold is None else [threshold])])
+    return rates_at(rows.chances, rows.positive, [0.5, *([] if threshold is None else [threshold])], rows.weights)
 
 
 def _table(parts: dict[str, TwoClassRows], threshold: float | None, cost: dict[str, float] | None) -> Table:

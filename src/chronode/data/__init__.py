@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ._packing import last_change, pack
     from ._readers import Reader, column_names, options_like, read, register_reader
     from ._reading import Reading
+    from ._reference import Reference
     from ._scaling import Scaler
     from ._sequences import Sequences, Series
     from ._settings import CLIP, GAPS, PARTS, VALIDATION, LikeOptions, ReadOptions

@@ -90,7 +90,7 @@ def pad(s: Sequences, rows: NDArray[np.int64]) -> Batch:
         None if observed is None else torch.from_numpy(observed),
         _targets(s, rows, at, padding),
         torch.from_numpy(rows),
-        None if s.target is None or s.target.weights is None else torch.from_numpy(s.target.weights[rows]),
+        None if s.weights is None else torch.from_numpy(s.weights[rows]),
         None if s.static is None else torch.from_numpy(s.static[rows]),
     )
 

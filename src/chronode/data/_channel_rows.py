@@ -30,6 +30,7 @@ def from_channel_rows(
     id: str | None = None,
     target: str | Sequence[str] | Mapping[Any, Any] | None = None,
     group: str | None = None,
+    weight: str | None = None,
     columns: Sequence[str] | None = None,
     static: Sequence[str] = (),
     ignore: Iterable[str] = (),
@@ -54,6 +55,7 @@ def from_channel_rows(
         id: Column that identifies the series; None for a single series.
         target: Target column(s), or a mapping id -> label or number.
         group: As for `from_long`.
+        weight: As for `from_long`.
         columns: The channels, known from training, in their order (others are dropped with a note); by default all
             that occur, sorted.
         static: Columns of the table, or channels in addition to `columns`, with one value per series, such as age.
@@ -77,7 +79,8 @@ def from_channel_rows(
     """
     cells = as_columns(table)
     type_ = value_type(dtype)
-    goals, roles = roles_of(cells, target, time=time, channel=channel, value=value, id=id, group=group)
+    others = {"id": id, "group": group, "weight": weight}
+    goals, roles = roles_of(cells, target, time=time, channel=channel, value=value, **others)
     which, channels, notes, fixed, read = _channels(cells, channel, columns, one_or_more(static), roles)
     cells |= {name: absent(cells[name], missing_values) for name in (value, *goals, *fixed)}
     unused = [name for name in cells if name not in {*roles, *fixed, *known_columns(ignore, cells, "ignore")}]
@@ -85,7 +88,7 @@ def from_channel_rows(
         notes.append(
             f"columns ignored: {listed(unused)}. If they have one value per series, {named('static', ...)} uses them."
         )
-    readings, later = _readings(cells[value], value, type_), {group, *fixed, *goals}
+    readings, later = _readings(cells[value], value, type_), {group, weight, *fixed, *goals}
     forget(cells, (channel, value), {id, time, *later})
     if (which == -1).any():
         raise ValueError(f"{channel} of row {int((which == -1).argmax()) + 1:,} is missing.")
@@ -109,7 +112,7 @@ def from_channel_rows(
     fields = {"base_values": values, "base_times": times, "clock": clock, "channels": channels, "categories": used}
     fields |= {"static": constant, "static_names": names, "rows": len(which)}
     notes = [*moments.notes, *sorting, *notes, *merged, *remarks, *coded]
-    return assembled(cells, plan, ids, targets, settings, group, notes, fields)
+    return assembled(cells, plan, ids, targets, settings, group, notes, fields, weight)
 
 
 def _readings(column: Column, name: str, dtype: np.dtype[Any]) -> NDArray[Any]:

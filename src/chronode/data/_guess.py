@@ -19,7 +19,7 @@ from ._opening import suffix_of
 from ._settings import FILE_OPTIONS
 from ._times import median_gap
 
-_ROLES = ("target", "id", "time", "group", "columns", "static", "ignore")
+_ROLES = ("target", "id", "time", "group", "weight", "columns", "static", "ignore")
 _LARGEST = 200_000_000  # bytes of a file that is read once more to guess
 NO_TABLES = (".npz", ".npy", ".ts")
 

@@ -46,7 +46,7 @@ def save(s: Sequences, path: str | Path) -> Path:
     arrays = {"values": s.base_values, "starts": s.starts, "lengths": s.lengths, "ids": s.ids, "groups": s.groups}
     target = s.target
     optional = {"times": s.base_times, "lead": s.lead, "target": None if target is None else target.values}
-    optional |= {"static": s.static}
+    optional |= {"static": s.static, "weights": s.weights}
     arrays |= {name: array for name, array in optional.items() if array is not None}
     header = {"format": FORMAT, "version": VERSION, **head_of(s)}
     arrays["json"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
@@ -175,6 +175,7 @@ def sequences_of(head: Head, arrays: Mapping[str, Any]) -> Sequences:
         gaps=head.gaps,
         static=array("static", "f", 2) if head.static_names else None,
         static_names=head.static_names,
+        weights=array("weights", "f", 1) if "weights" in arrays else None,
     )
 
 

@@ -19,6 +19,7 @@ from ._future import calendar_names, check_future, with_calendar, with_future
 from ._names import listed, related
 from ._opening import as_file
 from ._readers import column_names, read, read_frame
+from ._reference import Reference
 from ._scaling import Scaler
 from ._sequences import Sequences
 from ._settings import ReadOptions
@@ -59,6 +60,8 @@ class Reading:
         calendar: Periods of the calendar that are inputs, such as "weekday".
         ranges: Range of nearly all values of each channel in training; empty if it is not known.
         zoned: Whether dates have a time zone.
+        weight: Column with the weights of series; "" for equal weights.
+        reference: Features of the training series, with which live data are compared; None if they are not known.
 
     Example:
         >>> from chronode.data import from_long, options_like
@@ -89,6 +92,8 @@ class Reading:
     calendar: tuple[str, ...] = ()
     ranges: Ranges = ()
     zoned: bool = False
+    weight: str = ""
+    reference: Reference | None = None
 
     def __post_init__(self) -> None:
         parse(ReadOptions, self.options, "options")
@@ -158,6 +163,8 @@ class Reading:
             wanted: dict[str, Any] = {"target": target, "labels": labels} if labeled and target else {}
             origin = "the frame" if is_frame(data) else str(data)
             unused, ignored = self._check_columns(data, origin, self.target if labeled and labels is None else ())
+            if wanted and self.weight and self.weight in self._columns(data, labels):
+                wanted["weight"] = self.weight
             if "channel" in self.options or "row_per_series" in self.options:  # they have no list of columns
                 wanted["ignore"] = ignored
             s = self.matching(self.extended(self.series(data, **wanted)), origin, anyway=anyway)
@@ -223,22 +230,29 @@ class Reading:
             s = windows(s, self.window, self.stride or None, rest="keep")
         return s if self.scaler is None else self.scaler.transform(s)
 
+    def _columns(self, *sources: Any) -> list[str]:
+        """Returns the columns of files and frames; none of a file that is not a table."""
+        names: list[str] = []
+        for source in sources:
+            if is_frame(source):
+                names += frame_names(source)
+            elif source is not None and Path(source).is_file():
+                names += column_names(Path(source), self.options) or ()
+        return names
+
     # ---- checks -----------------------------------------------------------------------------------------
 
     def _check_columns(self, source: Any, origin: str, targets: Sequence[str]) -> tuple[list[str], list[str]]:
         """Rejects a table with missing columns; returns additional ones, and all that are not read."""
-        if is_frame(source):
-            columns = frame_names(source)
-        else:
-            columns = column_names(source, self.options) if source.is_file() else None
-        if columns is None:
+        columns = self._columns(source)
+        if not columns:
             return [], []
         rows = "channel" in self.options or "row_per_series" in self.options
         values = [] if rows else self.options.get("columns", [])
         roles = [self.options[role] for role in _ROLES if role in self.options]
         static = self.static_columns if rows else self.options.get("static", [])
         wanted = [*roles, *targets, *values, *static]
-        here, used = set(columns), {*wanted, *self.target}
+        here, used = set(columns), {*wanted, *self.target, self.weight}
         gone = [name for name in wanted if name not in here]
         extra = [name for name in columns if name not in used]
         if gone:
@@ -249,7 +263,8 @@ class Reading:
             raise ValueError(_refusal(origin, lines))
         if "row_per_series" in self.options:  # all columns without another role are steps
             extra = [name for name in extra if name in self.options.get("ignore", ())]
-        return extra, [*extra, *(name for name in self.target if name in here and name not in targets)]
+        others = [name for name in (*self.target, self.weight) if name in here and name not in targets]
+        return extra, [*extra, *others]
 
     def _other_channels(self, s: Sequences) -> list[str]:
         unnamed = tuple(f"x{i}" for i in range(len(self.channels)))

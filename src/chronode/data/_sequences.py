@@ -69,6 +69,7 @@ class Sequences:
         rows: Number of rows of the table from which all these series were read; None for arrays and for parts.
         static: `(N, S)` values that do not change over time, NaN where unknown; None if there are none.
         static_names: Names of the S static values.
+        weights: `(N,)` weights of the series in losses and metrics; None for equal weights.
         gaps: Rule that shortens long gaps in `dt`; None to leave them. Times stay as they are.
         finish: `finish(batch, ids)` completes every batch (with noise that would need too much memory if it were
             stored); the same ids must always give the same result.
@@ -96,6 +97,7 @@ class Sequences:
     rows: int | None = None
     static: NDArray[Any] | None = None
     static_names: tuple[str, ...] = ()
+    weights: NDArray[np.float32] | None = None
     gaps: Gaps | None = None
     finish: Callable[[Batch, NDArray[Any]], Batch] | None = None
 
@@ -108,7 +110,7 @@ class Sequences:
             and self.base_values.shape[1] == len(self.channels)
             and (self.base_times is None or self.base_times.shape == (rows,))
             and all(a.shape == (count,) for a in (self.lengths, self.ids, self.groups))
-            and (self.lead is None or self.lead.shape == (count,))
+            and all(array is None or array.shape == (count,) for array in (self.lead, self.weights))
             and target in (None, expected)
             and (() if self.static is None else self.static.shape)
             == ((count, size) if (size := self.num_static) else ())
@@ -137,10 +139,9 @@ class Sequences:
             return self._series(int(rows))
         picked = self._picked(rows)
         target = self.target if self.target is None or self.target.per_step else self.target.take(picked)
-        lead = None if self.lead is None else self.lead[picked]
-        arrays = {name: getattr(self, name)[picked] for name in ("starts", "lengths", "ids", "groups")}
-        static = None if self.static is None else self.static[picked]
-        return replace(self, target=target, lead=lead, rows=None, static=static, **arrays)
+        names = ("starts", "lengths", "ids", "groups", "lead", "static", "weights")
+        arrays = {name: None if (array := getattr(self, name)) is None else array[picked] for name in names}
+        return replace(self, target=target, rows=None, **arrays)
 
     def __iter__(self) -> Iterator[Series]:
         return (self._series(row) for row in range(len(self)))
@@ -154,6 +155,16 @@ class Sequences:
             sums = np.concatenate([[0], np.cumsum(has_target)])
             has_target = sums[self.starts + self.lengths] > sums[self.starts]
         return self[has_target]
+
+    def target_weights(self) -> NDArray[np.float64] | None:
+        """Returns the weight of the target of each series, or of each step, relative to the mean weight of the series;
+        None for equal weights.
+        """
+        if self.weights is None or self.target is None:
+            return None
+        weights = self.weights.astype(np.float64)
+        weights = weights / max(float(weights.mean()), 1e-300)
+        return np.repeat(weights, self.lengths) if self.target.per_step else weights
 
     def with_classes(self, classes: Sequence[str] | None) -> Sequences:
         """Returns the series with labels numbered as in `classes` (from training); an unseen class is an error."""

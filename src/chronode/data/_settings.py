@@ -43,6 +43,7 @@ class ReadOptions(LikeOptions, total=False):
     id: str
     time: str
     group: str
+    weight: str
     ignore: list[str]
     channel: str
     value: str

@@ -27,7 +27,7 @@ VERSION = 1
 PIECE = 1 << 24
 """Bytes of a file that have one checksum."""
 _IN_FILES = ("values", "times")
-_SAME = ("id", "time", "group", "duplicates", "missing_values", "categorical", "static")
+_SAME = ("id", "time", "group", "weight", "duplicates", "missing_values", "categorical", "static")
 _ROLES = ("id", "time", "group")
 
 
@@ -107,7 +107,7 @@ class StoreWriter:
         self.notes |= dict.fromkeys(s.notes)
         target = s.target
         by_step: dict[str, Any] = {"values": s.base_values, "times": s.base_times}
-        by_series: dict[str, Any] = {"lengths": s.lengths, "ids": s.ids, "static": s.static}
+        by_series: dict[str, Any] = {"lengths": s.lengths, "ids": s.ids, "static": s.static, "weights": s.weights}
         if not np.array_equal(s.groups, s.ids):
             by_series["groups"] = s.groups
         if target is not None:

@@ -62,7 +62,7 @@ class _Questions:
         described = connection.sql(f"DESCRIBE SELECT * FROM {rows}").fetchall()
         self.types = {name: str(kind) for name, kind, *_ in described}
         names = list(self.types)
-        self.roles = {role: asked[role] for role in ("id", "time", "group") if asked.get(role)}
+        self.roles = {role: asked[role] for role in ("id", "time", "group", "weight") if asked.get(role)}
         for role, name in self.roles.items():
             known_column(name, names, role)
         self.lists = {role: known_columns(one_or_more(asked.get(role) or ()), names, role) for role in _LISTS}

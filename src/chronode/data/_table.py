@@ -18,7 +18,7 @@ from ._dates import moments_of
 from ._names import counted, known_column, known_columns, listed, one_or_more
 from ._rows import StepRows, make_plan
 from ._sequences import Sequences
-from ._table_columns import column_target, column_values, mapped_target, row_groups, split_static
+from ._table_columns import column_target, column_values, mapped_target, row_groups, series_weights, split_static
 from ._target import look_at_channels, value_type
 from ._times import STEPS, Moments, median_gap, to_clock
 
@@ -34,6 +34,7 @@ def from_long(
     time: str | None = None,
     target: str | Sequence[str] | Mapping[Any, Any] | None = None,
     group: str | None = None,
+    weight: str | None = None,
     columns: Sequence[str] | None = None,
     static: Sequence[str] = (),
     ignore: Iterable[str] = (),
@@ -61,6 +62,7 @@ def from_long(
             the rows of a series are one step apart.
         target: Target column(s), or a mapping id -> label or number.
         group: Column with the groups that no split may divide, one value per id; None: the id.
+        weight: Column with the weight of each series in losses and metrics, one number per id; None: equal weights.
         columns: Value columns; None: all others.
         static: Columns with one value per series, such as age or sex; text becomes one 0/1 value per text. They are in
             addition to `columns`.
@@ -88,7 +90,7 @@ def from_long(
     """
     cells, time = with_index(table, as_columns(table), time, (id, group))
     type_ = value_type(dtype)
-    goals, roles = roles_of(cells, target, id=id, time=time, group=group)
+    goals, roles = roles_of(cells, target, id=id, time=time, group=group, weight=weight)
     if id is not None and id in (time, *goals):
         other = "time" if id == time else "target"
         raise SettingError(
@@ -109,7 +111,7 @@ def from_long(
         plan = make_plan(series, ids, moments.ticks, duplicates, "id" if id else "table")
         plan = replace(plan, notes=(*moments.notes, *plan.notes))
         times, clock = clocked(moments, plan, unit, origin)
-    forget(cells, (id, time), {group, *inputs, *goals})
+    forget(cells, (id, time), {group, weight, *inputs, *goals})
     values, channels, used, notes = column_values(cells, inputs, plan, type_, categorical, categories, fixed)
     values, channels, constant, names = split_static(values, channels, plan, ids, fixed, used)
     values, channels, remarks = look_at_channels(values, channels, empty)
@@ -118,7 +120,7 @@ def from_long(
     fields = {"base_values": values, "base_times": times, "clock": clock, "channels": channels, "categories": used}
     fields |= {"static": constant, "static_names": names, "rows": rows}
     notes = [*plan.notes, *dropped, *notes, *remarks]
-    s = assembled(cells, plan, ids, targets, settings, group, notes, fields)
+    s = assembled(cells, plan, ids, targets, settings, group, notes, fields, weight)
     return s.with_notes(*_hint(plan.lengths, inputs, one_by_one=id is None and time is None))
 
 
@@ -141,6 +143,7 @@ def from_series_rows(
     id: str | None = None,
     target: str | Sequence[str] | None = None,
     group: str | None = None,
+    weight: str | None = None,
     ignore: Iterable[str] = (),
     kind: str = "auto",
     classes: Sequence[str] | None = None,
@@ -154,6 +157,7 @@ def from_series_rows(
         id: Column with the names of the series; None: 0, 1, ...
         target: Target column(s).
         group: Column with the groups that no split may divide; None: the id.
+        weight: As for `from_long`.
         ignore: Columns to leave out. All others are the steps, in their order.
         kind: As for `from_long`.
         classes: As for `from_long`.
@@ -167,7 +171,7 @@ def from_series_rows(
         ([3, 2], [1.0, 2.0, 3.0], ('down', 'up'))
     """
     cells = as_columns(table)
-    goals, roles = roles_of(cells, target, id=id, group=group)
+    goals, roles = roles_of(cells, target, id=id, group=group, weight=weight)
     steps = [name for name in cells if name not in {*roles, *known_columns(ignore, cells, "ignore")}]
     if not steps:
         raise ValueError(f"none of the columns {listed(cells)} is left as a step.")
@@ -189,10 +193,11 @@ def from_series_rows(
         rows, texts = series_of(cells, name, "{name} of row {row:,} is missing.")
         names[role] = None if rows is None else texts[rows]
     s = from_numpy(values, order="NT", lengths=lengths, channels=["value"], dtype=dtype, **names)
-    s = replace(s, rows=len(s))
+    plan = StepRows(None, np.ones(len(s), dtype=np.int64), None)
+    weights = None if weight is None else series_weights(cells[weight], weight, plan, s.ids)
+    s = replace(s, rows=len(s), weights=weights)
     if not goals:
         return s
-    plan = StepRows(None, np.ones(len(s), dtype=np.int64), None)
     settings = {"kind": kind, "per_step": False, "classes": classes, "dtype": value_type(dtype)}
     goal, notes = column_target(cells, goals, plan, s.ids, **settings)
     return replace(s, target=goal).with_notes(*notes)
@@ -243,8 +248,11 @@ def assembled(
     group: str | None,
     notes: Sequence[str],
     fields: Mapping[str, Any],
+    weight: str | None,
 ) -> Sequences:
-    """Creates Sequences from `fields`, with the target (`settings` are its options) and groups of a plan's steps."""
+    """Creates Sequences from `fields`, with the target (`settings` are its options), groups and weights of a plan's
+    steps.
+    """
     target, more = None, []
     if isinstance(targets, Mapping):
         target = mapped_target(targets, ids, settings["kind"], settings["classes"], settings["dtype"])
@@ -256,6 +264,7 @@ def assembled(
         ids=ids,
         groups=ids.copy() if group is None else row_groups(cells[group], group, plan, ids),
         target=target,
+        weights=None if weight is None else series_weights(cells[weight], weight, plan, ids),
         notes=(*notes, *more),
         **fields,
     )

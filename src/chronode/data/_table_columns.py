@@ -116,6 +116,35 @@ def row_groups(column: Column, name: str, plan: StepRows, ids: NDArray[Any]) -> 
     return texts[least]
 
 
+def series_weights(column: Column, name: str, plan: StepRows, ids: NDArray[Any]) -> NDArray[np.float32]:
+    """Returns one weight per series; negative, missing and changing ones are errors, and so is no other than 0."""
+    values = numbers(column)
+    shown = named("weight", name)
+    if values is None:
+        row, text = first_text(column)
+        raise SettingError(f"{shown}: row {row:,} is not a number: {text!r}.", argument="weight")
+    wrong = (values < 0) | np.isinf(values)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise SettingError(
+            f"{shown}: the weight of row {row + 1:,} is {values[row]:g} ({counted(int(wrong.sum()), 'such row')})",
+            argument="weight",
+            cure="weights are 0 or larger; 0 leaves a series out",
+        )
+    plan = plan.unmerged(len(values))
+    low, high = (each.reduceat(plan.ordered(values), plan.starts) for each in (np.fmin, np.fmax))
+    for problem, bad in (("no weight", np.isnan(low)), ("more than one weight", low < high)):
+        if bad.any():
+            raise SettingError(
+                f"{shown}: id {ids[int(bad.argmax())]!s} has {problem} ({counted(int(bad.sum()), 'such id')})",
+                argument="weight",
+                cure="give all rows of an id the same number, 0 to leave it out",
+            )
+    if not low.any():
+        raise SettingError(f"{shown}: every weight is 0: there is nothing to learn from.", argument="weight")
+    return low.astype(np.float32)
+
+
 def split_static(
     values: NDArray[Any],
     channels: Sequence[str],

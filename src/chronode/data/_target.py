@@ -29,7 +29,6 @@ class Target:
         classes: Names of the classes by number; None for numbers.
         names: Names of the target columns.
         source: Original numbers, if `values` are rounded or scaled; otherwise None.
-        weights: `(rows,)` weights of the series in the loss; None for equal weights.
     """
 
     values: NDArray[Any]
@@ -37,7 +36,6 @@ class Target:
     classes: tuple[str, ...] | None = None
     names: tuple[str, ...] = ("target",)
     source: NDArray[Any] | None = None
-    weights: NDArray[np.float32] | None = None
 
     @property
     def kind(self) -> str:
@@ -58,10 +56,7 @@ class Target:
 
     def take(self, rows: NDArray[Any] | slice) -> Target:
         """Returns the targets of these rows."""
-        arrays = {
-            name: None if (array := getattr(self, name)) is None else array[rows] for name in ("source", "weights")
-        }
-        return replace(self, values=self.values[rows], **arrays)
+        return replace(self, values=self.values[rows], source=None if self.source is None else self.source[rows])
 
     def with_classes(self, classes: Sequence[str]) -> Target:
         """Returns the labels numbered as in `classes`; any other label is an error."""

@@ -170,6 +170,7 @@ def concat(parts: Iterable[Sequences]) -> Sequences:
         gaps=first.gaps,
         static=None if first.static is None else np.concatenate([np.asarray(part.static) for part in parts]),
         static_names=first.static_names,
+        weights=_weights(parts),
     )
 
 
@@ -215,12 +216,13 @@ def _targets(parts: Sequence[Sequences]) -> Target | None:
         targets = [t.with_classes(classes) for t in targets]
     exact = all(t.source is None for t in targets)
     source = None if exact else np.concatenate([t.given for t in targets])
-    weights = None
-    if any(t.weights is not None for t in targets):
-        weights = np.concatenate(
-            [np.ones(len(t.values), np.float32) if t.weights is None else t.weights for t in targets]
-        )
-    return replace(targets[0], values=np.concatenate([t.values for t in targets]), source=source, weights=weights)
+    return replace(targets[0], values=np.concatenate([t.values for t in targets]), source=source)
+
+
+def _weights(parts: Sequence[Sequences]) -> NDArray[np.float32] | None:
+    if all(part.weights is None for part in parts):
+        return None
+    return np.concatenate([np.ones(len(part), np.float32) if part.weights is None else part.weights for part in parts])
 
 
 def forecast_windows(

@@ -235,4 +235,4 @@ def _with_codes(
     s: Sequences, labels: NDArray[Any], classes: NDArray[Any], weights: NDArray[np.float32] | None
 ) -> Sequences:
     codes = np.searchsorted(classes, labels).astype(np.int32)
-    return replace(s, target=Target(codes, classes=tuple(number_names(classes)), weights=weights))
+    return replace(s, target=Target(codes, classes=tuple(number_names(classes))), weights=weights)

@@ -158,4 +158,4 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator):
 
 
 def _with_values(s: Sequences, values: NDArray[np.float64], weights: NDArray[np.float32] | None) -> Sequences:
-    return replace(s, target=replace(array_target(values, kind="value"), weights=weights))
+    return replace(s, target=array_target(values, kind="value"), weights=weights)

@@ -34,7 +34,18 @@ if TYPE_CHECKING:
         warping_distances,
     )
     from ._candidates import Candidate, candidates_for, hard_candidates, pools_for
-    from ._drift import Drift, MetricChange, features_of, find_drift, metric_change, stretch_length, units_of
+    from ._drift import (
+        Drift,
+        MetricChange,
+        feature_names,
+        features_of,
+        find_drift,
+        metric_change,
+        reference_of,
+        stretch_length,
+        stretch_numbers,
+        units_of,
+    )
     from ._importance import Importance, permutation_importance
     from ._intervals import metric_intervals
     from ._race import ALONE, Race, entry_of

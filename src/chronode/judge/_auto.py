@@ -32,6 +32,7 @@ from ..training import (
     seconds_of,
     spec_for,
     together,
+    weighted_rows,
 )
 from ._candidates import FOLDS, Candidate, Plan, affordable, many_updates
 from ._race import Race, RaceEntry, beats, best_of, decide, entry_of
@@ -224,9 +225,11 @@ class _Course:
             output = fitted.outputs(valid) if fitted.held_out_valid is None else fitted.held_out_valid
             goal = _goal(valid, self.objective)
             scores = self.objective.scores()
-            self.objective.measure(scores, output, goal)
-            epochs.append([Epoch(0, float("nan"), float(self.objective.loss_of(output, goal).mean), scores.compute())])
-            rows.append(self.objective.row_losses(output, goal).float())
+            weights = None if valid.weights is None else torch.from_numpy(valid.weights)
+            self.objective.measure(scores, output, goal, weights)
+            loss = self.objective.loss_of(output, goal, weights=weights)
+            epochs.append([Epoch(0, float("nan"), float(loss.mean), scores.compute())])
+            rows.append(weighted_rows(self.objective.row_losses(output, goal).float(), valid))
         entry = self._entry(f"{whole.start.name} alone", epochs)
         return replace(entry, rows=torch.cat(rows), folds=len(rows))
 
@@ -310,11 +313,13 @@ def _constant_loss(judged: Sequence[_Pair], objective: Objective) -> float:
     for pair in judged:
         goal = _goal(pair.parts.train, objective)
         if objective.kind == "class":
-            output = torch.tensor(class_counts(pair.parts.train.with_classes(objective.classes)) + 1e-6).log()
+            train = pair.parts.train.with_classes(objective.classes)
+            output = torch.tensor(class_counts(train, weighted=True) + 1e-6).log()
         else:
             output = goal.double().nanmean(0)
         held_out = _goal(pair.parts.valid, objective)
-        rows.append(objective.row_losses(output.expand(len(held_out), -1), held_out).float())
+        losses = objective.row_losses(output.expand(len(held_out), -1), held_out).float()
+        rows.append(weighted_rows(losses, pair.parts.valid))
     return float(torch.cat(rows).nanmean())
 
 

@@ -87,7 +87,7 @@ def measured_baselines(
     if channels:
         found = _forecasts(parts, channels, objective)
     elif objective.kind == "class":
-        logits = np.log(np.maximum(class_counts(parts.train), 0.5))
+        logits = np.log(np.maximum(class_counts(parts.train, weighted=True), 0.5))
         found = {"majority": torch.tensor(np.broadcast_to(logits, (_rows(test), objective.num_outputs)))}
     else:
         found = {"mean": torch.tensor(np.broadcast_to(_means(parts.train), (_rows(test), objective.num_outputs)))}
@@ -97,7 +97,7 @@ def measured_baselines(
         nearest = nearest_by_warping(parts.train, test)
         if nearest is not None:
             found["nearest by DTW"] = _votes(parts.train, nearest, objective.num_outputs)
-    each = {name: by_target(objective, output, _truth(test)) for name, output in found.items()}
+    each = {name: by_target(objective, output, _truth(test), _weights(test)) for name, output in found.items()}
     targets = {target: {name: own[target] for name, own in each.items()} for target in objective.targets}
     return MeasuredBaselines({name: _measured(objective, output, test) for name, output in found.items()}, targets)
 
@@ -186,7 +186,7 @@ def _votes(train: Sequences, nearest: Tensor, classes: int) -> Tensor:
 
 def _measured(objective: Objective, output: Tensor, test: Sequences) -> Metrics:
     scores, truth = objective.scores(), _truth(test)
-    objective.measure(scores, output.double(), truth.long() if objective.kind == "class" else truth)
+    objective.measure(scores, output.double(), truth.long() if objective.kind == "class" else truth, _weights(test))
     return scores.compute()
 
 
@@ -194,6 +194,11 @@ def _truth(test: Sequences) -> Tensor:
     target = test.target
     assert target is not None
     return torch.tensor(target.values[test.steps] if target.per_step else target.values)
+
+
+def _weights(test: Sequences) -> Tensor | None:
+    weights = test.target_weights()
+    return None if weights is None else torch.from_numpy(weights)
 
 
 def _rows(s: Sequences) -> int:
@@ -205,7 +210,11 @@ def _means(train: Sequences) -> NDArray[np.float64]:
     target = train.target
     assert target is not None
     values = target.values[train.steps] if target.per_step else target.values
-    return np.asarray(np.nanmean(values, axis=0, dtype=np.float64))
+    weights = train.target_weights()
+    if weights is None:
+        return np.asarray(np.nanmean(values, axis=0, dtype=np.float64))
+    each = weights[:, None] * ~np.isnan(values)
+    return np.nansum(each * values, axis=0) / each.sum(0)
 
 
 def _last_values(test: Sequences, scaler: Scaler | None, outputs: int, at: list[int]) -> NDArray[np.float64]:

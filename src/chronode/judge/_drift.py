@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data import Sequences
+from ..data import Reference, Sequences
 from ..settings import number, whole
 from ..storage import Result
-from ..training import LOWER_IS_BETTER
+from ..training import LOWER_IS_BETTER, KnownRows
 from ._intervals import weighted_metric
 
 Floats = NDArray[np.float64]
@@ -20,6 +20,11 @@ _MOST_UNITS = 1_000
 _FEWEST_UNITS = 20  # stretches of a single series
 _FEWEST_DRAWN = 5  # units from which an interval can be drawn
 _DRAWS = 1_000
+_GAP = "time between observations"
+# Of a reference for live data.
+_MOST_STEPS = 64
+_LONG = 4  # stretches of a series that goes on
+_REFERENCE_UNITS, _REFERENCE_NUMBERS = 200, 20_000
 
 
 @dataclass(frozen=True)
@@ -137,21 +142,18 @@ def features_of(s: Sequences, *, changes: bool = False, steps: int = 0) -> dict[
     """
     rng = np.random.default_rng(0)
     picked = np.sort(rng.choice(len(s), min(len(s), 4 * _MOST_UNITS), replace=False))
-    names = [
-        f"{name}: {what}" for name in s.channels for what in ("changes" if changes else "level", "spread", "missing")
-    ]
+    names = feature_names(s.channels, changes=changes)
     rows, units = [], []
     for row in picked.tolist():
         series = s[row]
         size = steps or len(series.values)
         for first in range(0, max(1, len(series.values) - size // 2), size):
             part = slice(first, first + size)
-            numbers = _numbers(series.values[part].astype(np.float64), changes)
-            later = series.dt[part][1:]
-            numbers += [float(later.mean()) if len(later) else np.nan, float(len(series.values))]
-            rows.append(numbers + ([] if series.static is None else series.static.astype(np.float64).tolist()))
+            numbers = stretch_numbers(series.values[part].astype(np.float64), series.dt[part][1:], changes=changes)
+            numbers += [] if series.static is None else series.static.astype(np.float64).tolist()
+            rows.append([*numbers, float(len(series.values))])
             units.append(f"{series.group} {first}" if steps else str(series.group))
-    names += ["time between observations", "steps", *s.static_names]
+    names += [*s.static_names, "steps"]
     place = np.unique(units, return_inverse=True)[1]
     table = np.array(rows).reshape(len(rows), len(names))
     known = ~np.isnan(table)
@@ -159,19 +161,60 @@ def features_of(s: Sequences, *, changes: bool = False, steps: int = 0) -> dict[
     counts = np.stack([np.bincount(place, known[:, k]) for k in range(len(names))], axis=1)
     means = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
     skipped = {"steps"} if changes or steps else set()
-    skipped |= {"time between observations"} if s.base_times is None else set()
+    skipped |= {_GAP} if s.base_times is None else set()
     return {name: means[:, k] for k, name in enumerate(names) if name not in skipped}
 
 
-def _numbers(values: Floats, changes: bool) -> list[float]:
-    """Returns level, spread and missing share of every channel."""
+def feature_names(channels: Sequence[str], *, changes: bool) -> list[str]:
+    """Returns the names of the numbers of `stretch_numbers`."""
+    level = "changes" if changes else "level"
+    return [*(f"{name}: {what}" for name in channels for what in (level, "spread", "missing")), _GAP]
+
+
+def stretch_numbers(values: Floats, gaps: Floats, *, changes: bool) -> list[float]:
+    """Returns level, spread and missing share of every channel, and the mean gap.
+
+    Args:
+        values: `(T, D)` values of a stretch, not scaled, NaN where missing.
+        gaps: Times between them; empty if there are none.
+        changes: As for `features_of`.
+    """
     found: list[float] = []
     for column in values.T:
         known = column[~np.isnan(column)]
         moved = np.diff(known) if changes else known
         level = float(moved.mean()) if len(moved) else np.nan
         found += [level, float(moved.std()) if len(moved) > 1 else np.nan, 1 - len(known) / max(len(column), 1)]
-    return found
+    # With few digits, what is equal stays equal after scaling and back, and in a file.
+    return [float(f"{x:.5g}") for x in (*found, float(gaps.mean()) if len(gaps) else np.nan)]
+
+
+def reference_of(s: Sequences, *, changes: bool = False) -> Reference | None:
+    """Returns features of stretches of series, one of each of many series, or of a few series all; None if nearly all
+    series are shorter than two observations.
+
+    Args:
+        s: Whole series, not scaled.
+        changes: As for `features_of`.
+    """
+    few = stretch_length(s)
+    steps = min(few, _MOST_STEPS) if few else int(min(np.quantile(s.lengths, 0.25), _MOST_STEPS // 2))
+    usual = float(np.median(s.lengths))
+    first = not few and usual < _LONG * steps
+    long = np.flatnonzero(s.lengths >= steps)
+    if steps < 2 or len(long) < 2 - bool(few):
+        return None
+    rng = np.random.default_rng(0)
+    most = max(_FEWEST_UNITS, min(_REFERENCE_UNITS, _REFERENCE_NUMBERS // (3 * s.num_channels + 1)))
+    s = replace(s.loaded(np.sort(rng.permutation(long)[:most])), static=None, static_names=(), lead=None)
+    if not few:
+        begin = 0 if first else (rng.random(len(s)) * (s.lengths - steps + 1)).astype(np.int64)
+        s = replace(s, starts=s.starts + begin, lengths=np.full(len(s), steps), groups=np.arange(len(s)))
+    found = features_of(s, changes=changes, steps=steps)
+    rows = np.sort(rng.permutation(len(next(iter(found.values()))))[:most])
+    columns = {name: column[rows] for name, column in found.items()}
+    plain = {name: tuple(None if x != x else float(x) for x in own) for name, own in columns.items()}
+    return Reference(steps, first, bool(few), max(1, int(usual) // steps), plain)
 
 
 def stretch_length(s: Sequences) -> int:
@@ -232,8 +275,8 @@ class MetricChange(Result):
 
 def metric_change(
     metric: str,
-    before: tuple[NDArray[np.generic], NDArray[np.generic], NDArray[np.generic]],
-    now: tuple[NDArray[np.generic], NDArray[np.generic], NDArray[np.generic]],
+    before: KnownRows,
+    now: KnownRows,
     *,
     positive: int = 1,
     level: float = 0.025,
@@ -243,7 +286,7 @@ def metric_change(
 
     Args:
         metric: Name of the metric.
-        before: Predictions, true values and groups of the test part, as for `metric_intervals`.
+        before: Predictions for the test part.
         now: Those of the new series.
         positive: Number of the positive class of two.
         level: Probability of a false alarm.
@@ -251,13 +294,13 @@ def metric_change(
     """
     rng = np.random.default_rng(seed)
     values = []
-    for predicted, true, groups in (before, now):
+    for predicted, true, groups, each in (before, now):
         names, place = np.unique(groups, return_inverse=True)
         drawn = rng.multinomial(len(names), np.full(len(names), 1 / len(names)), size=_DRAWS).astype(np.float64)
         weights = np.concatenate([np.ones((1, len(names))), drawn])
-        found = weighted_metric(metric, predicted, true, place, weights, positive)
+        found = weighted_metric(metric, predicted, true, place, weights, positive, each)
         values.append(np.full(_DRAWS + 1, np.nan) if found is None else found)
-    fewest = min(len(np.unique(groups)) for *_, groups in (before, now))
+    fewest = min(len(np.unique(groups)) for _, _, groups, _ in (before, now))
     worse = (values[1] - values[0]) * (1 if metric in LOWER_IS_BETTER else -1)
     drawn = worse[1:][np.isfinite(worse[1:])]
     low = high = np.nan

@@ -118,6 +118,8 @@ class _Draws:
         self.true = np.asarray(target.values if target.classes is not None else target.given)
         self.known = self.true != UNKNOWN if target.classes is not None else ~np.isnan(self.true).all(-1)
         self.place = (np.repeat(place, data.lengths) if target.per_step else place)[self.known]
+        weights = data.target_weights()
+        self.each = None if weights is None else weights[self.known]
 
     def values(self, data: Sequences) -> Floats:
         """Returns the metric of all series, and of each draw."""
@@ -125,7 +127,7 @@ class _Draws:
         predicted = np.concatenate(predictions) if objective.per_step else np.stack(predictions)
         predicted, true = (objective.in_metric_units(values) for values in (predicted, self.true))
         rows = predicted[self.known], true[self.known], self.place
-        found = weighted_metric(self.metric, *rows, self.weights, objective.positive_number)
+        found = weighted_metric(self.metric, *rows, self.weights, objective.positive_number, self.each)
         assert found is not None  # `_part` leaves few enough rows
         return found
 

@@ -23,6 +23,7 @@ def metric_intervals(
     predicted: NDArray[Any],
     true: NDArray[Any],
     groups: NDArray[Any],
+    weights: NDArray[np.float64] | None = None,
     *,
     positive: int = 1,
     draws: int = 400,
@@ -40,6 +41,7 @@ def metric_intervals(
         predicted: `(rows, classes)` probabilities, or `(rows, targets)` values.
         true: `(rows,)` class numbers, or `(rows, targets)` values; rows that are all known, or NaN where not.
         groups: `(rows,)` what is drawn together.
+        weights: `(rows,)` weights of the rows, with mean 1; None for equal weights.
         positive: Number of the positive class of two.
         draws: Number of draws.
         seed: Random seed of the bootstrap.
@@ -59,13 +61,16 @@ def metric_intervals(
     if len(names) < 2:
         return {}
     rng = np.random.default_rng(seed)
-    weights = rng.multinomial(len(names), np.full(len(names), 1 / len(names)), size=draws).astype(np.float64)
+    drawn = rng.multinomial(len(names), np.full(len(names), 1 / len(names)), size=draws).astype(np.float64)
     found = {}
     for metric in metrics:
-        values = None if metric in OWN_METRICS else weighted_metric(metric, predicted, true, place, weights, positive)
+        values = None
+        if metric not in OWN_METRICS:
+            values = weighted_metric(metric, predicted, true, place, drawn, positive, weights)
         if values is None:
             continue
-        exact = _Rows(predicted, true, place, weights, positive).score(metric) if true.ndim == 1 else None
+        each = np.ones(len(true)) if weights is None else weights
+        exact = _Rows(predicted, true, place, drawn, positive, each).score(metric) if true.ndim == 1 else None
         ends = [] if exact is None else [exact.low, exact.high]
         if metric not in _PROPORTIONS and np.isfinite(values).mean() > 0.9:
             tail = (1 - LEVEL) / 2
@@ -77,13 +82,14 @@ def metric_intervals(
 
 @dataclass(frozen=True)
 class _Rows:
-    """Predicted and true classes of rows in groups, and how often each draw takes each group."""
+    """Predicted and true classes of rows in groups, how often each draw takes each group, and weights of the rows."""
 
     chances: NDArray[Any]
     true: NDArray[Any]
     place: NDArray[np.int64]
     weights: Floats
     positive: int
+    each: Floats
 
     def score(self, metric: str) -> Score | None:
         """Returns a score between 0 and 1 with its interval; None for other metrics."""
@@ -129,8 +135,8 @@ class _Rows:
         return None if not np.isfinite(value) else self._of_rows(value, drawn, self._sizes(self.true == one))
 
     def _ranked(self, metric: str, one: int) -> tuple[Floats, float]:
-        drawn = np.array(list(_areas(_RANKING[metric], self.chances, self.true, self.weights[:, self.place], [one])))
-        every = np.ones((1, len(self.true)))
+        weights, every = self.each * self.weights[:, self.place], self.each[None]
+        drawn = np.array(list(_areas(_RANKING[metric], self.chances, self.true, weights, [one])))
         return drawn, float(next(_areas(_RANKING[metric], self.chances, self.true, every, [one]))[0])
 
     def _share(self, right: NDArray[np.bool_], counted: NDArray[np.bool_]) -> Score | None:
@@ -149,8 +155,8 @@ class _Rows:
         return proportion(min(value, 1.0) * count, count)
 
     def _sizes(self, counted: NDArray[np.bool_]) -> Floats:
-        """Returns the number of counted rows of each group."""
-        return np.bincount(self.place[counted], minlength=self.weights.shape[1]).astype(np.float64)
+        """Returns the number, or weight, of counted rows of each group."""
+        return np.bincount(self.place[counted], self.each[counted], self.weights.shape[1]).astype(np.float64)
 
 
 def _share_of_rows(alone: float, drawn: Floats, least: float) -> float:
@@ -177,21 +183,24 @@ def weighted_metric(
     place: NDArray[np.int64],
     weights: Floats,
     positive: int = 1,
+    each: Floats | None = None,
 ) -> Floats | None:
-    """`(draws,)` a metric where group g counts `weights[draw, g]` times; None if it would take too much memory."""
+    """`(draws,)` a metric where group g counts `weights[draw, g]` times, and its rows `each (rows,)`; None if it would
+    take too much memory.
+    """
     predicted = np.asarray(predicted, dtype=np.float64)
-    groups = weights.shape[1]
+    groups, each = weights.shape[1], np.ones(len(predicted)) if each is None else each
 
     def total(*columns: Floats) -> list[Floats]:
         """`(draws,)` weighted sums of per-row numbers."""
-        return [weights @ np.bincount(place, column.astype(np.float64), minlength=groups) for column in columns]
+        return [weights @ np.bincount(place, each * column, minlength=groups) for column in columns]
 
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         if metric in _RANKING:
             if len(predicted) * len(weights) > _MOST_NUMBERS:
                 return None
             numbers = sides(predicted.shape[1], positive)
-            areas = list(_areas(_RANKING[metric], predicted, true, weights[:, place], numbers))
+            areas = list(_areas(_RANKING[metric], predicted, true, each * weights[:, place], numbers))
             count = np.isfinite(areas).sum(0)
             return np.where(count > 0, np.nansum(areas, axis=0) / np.maximum(count, 1), np.nan)
         if true.ndim == 1:

@@ -45,13 +45,14 @@ class Rates(Result):
     false_alarms: Floats
 
 
-def rates_at(chances: ArrayLike, positive: ArrayLike, thresholds: ArrayLike) -> Rates:
+def rates_at(chances: ArrayLike, positive: ArrayLike, thresholds: ArrayLike, weights: ArrayLike | None = None) -> Rates:
     """Returns the rates at thresholds.
 
     Args:
         chances: `(rows,)` probabilities of the positive class.
         positive: `(rows,)` whether a row is of the positive class.
         thresholds: `(n,)` thresholds.
+        weights: `(rows,)` weights of the rows; None for equal weights.
 
     Example:
         >>> found = rates_at([0.9, 0.6, 0.4, 0.1], [True, False, True, False], [0.5, 0.3])
@@ -60,12 +61,14 @@ def rates_at(chances: ArrayLike, positive: ArrayLike, thresholds: ArrayLike) -> 
     """
     chance, is_positive = np.asarray(chances, dtype=np.float64), np.asarray(positive, dtype=bool)
     at = np.asarray(thresholds, dtype=np.float64)
+    weight = np.ones(len(chance)) if weights is None else np.asarray(weights, dtype=np.float64)
     counts = []
     for side in (is_positive, ~is_positive):
-        ordered = np.sort(chance[side])
-        counts.append(len(ordered) - np.searchsorted(ordered, at, side="left"))
-    true, false = (count.astype(np.float64) for count in counts)
-    positives, negatives = float(is_positive.sum()), float((~is_positive).sum())
+        order = np.argsort(chance[side], kind="stable")
+        below = np.concatenate([[0.0], np.cumsum(weight[side][order])])
+        counts.append(below[-1] - below[np.searchsorted(chance[side][order], at, side="left")])
+    true, false = counts
+    positives, negatives = float(weight[is_positive].sum()), float(weight[~is_positive].sum())
     rows = positives + negatives
     with np.errstate(divide="ignore", invalid="ignore"):
         return Rates(
@@ -100,6 +103,7 @@ def choose_threshold(
     cost: Mapping[str, float] | None = None,
     sensitivity: float | None = None,
     specificity: float | None = None,
+    weights: ArrayLike | None = None,
 ) -> float:
     """Returns the threshold with the lowest cost, or the best one that reaches a sensitivity or specificity.
 
@@ -112,6 +116,7 @@ def choose_threshold(
         cost: Costs of a missed positive ("fn") and of a false alarm ("fp").
         sensitivity: Sensitivity to reach at least, with the highest possible threshold.
         specificity: Specificity to reach at least, with the lowest possible threshold.
+        weights: `(rows,)` weights of the rows; None for equal weights.
 
     Example:
         >>> chances, ill = [0.9, 0.6, 0.4, 0.1], [True, False, True, False]
@@ -131,7 +136,7 @@ def choose_threshold(
     if is_positive.all() or not is_positive.any():
         raise ValueError("a threshold needs series of both classes to be chosen by: add validation series.")
     candidates = candidate_thresholds(chances)
-    found = rates_at(chances, is_positive, candidates)
+    found = rates_at(chances, is_positive, candidates, weights)
     if cost is not None:
         prices = _prices(cost)
         total = prices["fn"] * found.missed + prices["fp"] * found.false_alarms

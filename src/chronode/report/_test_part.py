@@ -99,13 +99,13 @@ class TestPart:
         self.scaler = prepared.parts.scaler
         self.shown = own_units(self.scaled, self.scaler)
         self.cases_shown = _with_own_target(self.shown, None if self.shown is not self.scaled else self.scaler)
-        self.predicted, self.true, self.groups = known_rows(self.scaled, predictions)
+        self.predicted, self.true, self.groups, self.weights = known_rows(self.scaled, predictions)
 
     def intervals(self) -> dict[str, tuple[float, float]]:
         """Returns the intervals of the metrics, in the units of the metrics."""
         predicted, true = (self.objective.in_metric_units(values) for values in (self.predicted, self.true))
         positive = self.objective.positive_number
-        return metric_intervals(self.objective.metrics, predicted, true, self.groups, positive=positive)
+        return metric_intervals(self.objective.metrics, predicted, true, self.groups, self.weights, positive=positive)
 
     def importance(self) -> list[str]:
         """Returns the permutation importance of the columns; nothing for one column or too few series."""
@@ -138,7 +138,8 @@ class TestPart:
         if goal.positive is None:
             return [], []
         one = goal.positive_number
-        pictures, rows = threshold_pictures(self.predicted[:, one], self.true == one, goal.positive, goal.threshold)
+        rows = self.predicted[:, one], self.true == one
+        pictures, rows = threshold_pictures(*rows, goal.positive, goal.threshold, self.weights)
         if goal.threshold is None:
             return pictures, [rows]
         text = f"Predictions use the threshold {number(goal.threshold)}; it was chosen after training, so the metrics "

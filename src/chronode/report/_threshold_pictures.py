@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..judge import candidate_thresholds, rates_at
+from ..judge import Rates, candidate_thresholds, rates_at
 from .pages import COLORS, GRAY, Plot, details, figure, number, span, table
 
 _IN_TABLE = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
 def threshold_pictures(
-    chances: NDArray[Any], positive: NDArray[np.bool_], name: str, threshold: float | None
+    chances: NDArray[Any],
+    positive: NDArray[np.bool_],
+    name: str,
+    threshold: float | None,
+    weights: NDArray[np.float64] | None = None,
 ) -> tuple[list[str], str]:
     """Returns plots over all thresholds, and a table of some.
 
@@ -23,27 +29,28 @@ def threshold_pictures(
         positive: `(rows,)` whether a row is of that class.
         name: Name of the class.
         threshold: Threshold that is stored with the model; None for 0.5.
+        weights: `(rows,)` weights of the rows; None for equal weights.
     """
     if positive.all() or not positive.any():
         return [], ""
-    every = rates_at(chances, positive, candidate_thresholds(chances))
-    now = rates_at(chances, positive, [0.5 if threshold is None else threshold])
+    rates, share = partial(rates_at, chances, positive, weights=weights), float(np.average(positive, weights=weights))
+    every, now = rates(candidate_thresholds(chances)), rates([0.5 if threshold is None else threshold])
     mark = f"at {number(float(now.thresholds[0]))}"
     roc = Plot((0, 1), (0, 1), title="ROC curve", xlabel="1 − specificity", ylabel="sensitivity")
     roc.line([0, 1], [0, 1], color=GRAY, dash="3 3", name="chance")
     roc.line(1 - every.specificity, every.sensitivity, name="model")
     roc.dots(1 - now.specificity, now.sensitivity, color=COLORS[1], size=5, name=mark)
     recall = Plot((0, 1), (0, 1), title="Precision and recall", xlabel="sensitivity (recall)", ylabel="precision")
-    recall.level(float(positive.mean()), name="all flagged")
+    recall.level(share, name="all flagged")
     recall.line(every.sensitivity, every.precision, name="model")
     recall.dots(now.sensitivity, now.precision, color=COLORS[1], size=5, name=mark)
-    pictures = [figure(roc), figure(recall), _decision_curve(chances, positive, float(now.thresholds[0]))]
-    return pictures, _table(chances, positive, name, threshold)
+    pictures = [figure(roc), figure(recall), _decision_curve(rates, share, float(now.thresholds[0]))]
+    return pictures, _table(rates, name, threshold)
 
 
-def _decision_curve(chances: NDArray[Any], positive: NDArray[np.bool_], threshold: float) -> str:
+def _decision_curve(rates: Callable[..., Rates], share: float, threshold: float) -> str:
     at = np.linspace(0.01, 0.99, 99)
-    model, share = rates_at(chances, positive, at).net_benefit, float(positive.mean())
+    model = rates(at).net_benefit
     every = share - (1 - share) * at / (1 - at)
     low = -0.15 * max(share, 0.01)
     plot = Plot(
@@ -60,9 +67,9 @@ def _decision_curve(chances: NDArray[Any], positive: NDArray[np.bool_], threshol
     return figure(plot, "At the threshold 0.2, one find is worth 4 false alarms.")
 
 
-def _table(chances: NDArray[Any], positive: NDArray[np.bool_], name: str, threshold: float | None) -> str:
+def _table(rates: Callable[..., Rates], name: str, threshold: float | None) -> str:
     at = sorted({*_IN_TABLE, *([] if threshold is None else [threshold])})
-    found = rates_at(chances, positive, at)
+    found = rates(at)
     columns = ["threshold", "sensitivity", "specificity", "precision", "npv", "flagged", "net benefit"]
     values = [found.thresholds, found.sensitivity, found.specificity, found.precision, found.npv, found.flagged]
     rows = [

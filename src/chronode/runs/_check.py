@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..data import Sequences
 from ..judge import Drift, MetricChange, features_of, find_drift, metric_change, stretch_length, units_of
 from ..settings import SettingError
-from ..training import OWN_METRICS, Trained, known_rows, labeled
+from ..training import OWN_METRICS, KnownRows, Trained, known_rows, labeled
 from ._config import Config
 from ._trained import prepared_of
 
@@ -127,8 +127,8 @@ def _shortest(trained: Trained) -> int:
     return 1 if trained.reading is None else max(trained.reading.horizon, 1)
 
 
-def _rows(trained: Trained, s: Sequences) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+def _rows(trained: Trained, s: Sequences) -> KnownRows:
     s = s.with_classes(trained.objective.classes).labeled()
-    predicted, true, groups = known_rows(s, trained.predict(s))
-    goal = trained.objective
-    return goal.in_metric_units(predicted), goal.in_metric_units(true), units_of(groups, _shortest(trained))
+    rows, goal = known_rows(s, trained.predict(s)), trained.objective
+    groups = units_of(rows.groups, _shortest(trained))
+    return KnownRows(goal.in_metric_units(rows.predicted), goal.in_metric_units(rows.true), groups, rows.weights)

@@ -29,6 +29,7 @@ class DataConfig:
         labels: Second file with the target of each id, or of each id and time, in columns of the same names.
         time: Column of times; without it, steps are counted. The command line guesses it.
         group: Column whose groups no split may divide, such as a hospital; the id by default.
+        weight: Column with the weight of each series in the loss and the metrics, one number per id; equal by default.
         columns: Value columns; all others by default.
         static: Columns with one value per series, such as age or sex; numbers or text. The command line guesses them.
         ignore: Columns to leave out.
@@ -100,6 +101,7 @@ class DataConfig:
     labels: str | None = option(None, "Target", "outcomes.csv")
     time: str | None = option(None, "Time", "charted_at")
     group: str | None = option(None, "Data", "hospital")
+    weight: str | None = option(None, "Target", "share")
     columns: tuple[str, ...] = option((), "Data", "hr,temp")
     static: tuple[str, ...] = option((), "Data", "age,sex")
     ignore: tuple[str, ...] = option((), "Data", "comment")
@@ -154,6 +156,13 @@ class DataConfig:
                 argument="horizon",
                 cure=f"pass {named('channels', self.target)} instead of {named('target', self.target)}",
             )
+        for name in ("weight", "labels"):
+            if getattr(self, name) and self.horizon:
+                raise SettingError(
+                    f"{named(name, getattr(self, name))} belongs to a target, and {named('horizon', self.horizon)} has "
+                    f"none: omit {named(name)}.",
+                    argument=name,
+                )
         for name in ("channels", "known", "calendar", "intervals"):
             if getattr(self, name) and not self.horizon:
                 raise SettingError(f"{named(name, ...)} needs {named('horizon', 1)} (or more steps).", argument=name)

@@ -105,6 +105,6 @@ def _limit(text: str, data: Sequences) -> float:
 
 def _intervals(trained: Trained, part: Sequences) -> dict[str, tuple[float, float]]:
     goal = trained.objective
-    predicted, true, groups = known_rows(part.with_classes(goal.classes), trained.predict(part))
+    predicted, true, groups, weights = known_rows(part.with_classes(goal.classes), trained.predict(part))
     predicted, true = (goal.in_metric_units(values) for values in (predicted, true))
-    return metric_intervals(goal.metrics, predicted, true, groups, positive=goal.positive_number)
+    return metric_intervals(goal.metrics, predicted, true, groups, weights, positive=goal.positive_number)

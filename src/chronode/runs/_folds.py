@@ -86,8 +86,10 @@ def cross_validate(
         goal = fitted.objective
         part = prepared.reading.inputs(series[place == fold], labeled=True).with_classes(goal.classes)
         predictions = fitted.predict(part)
-        predicted, true, owners = known_rows(part, predictions)
-        rows.append((goal.in_metric_units(predicted), goal.in_metric_units(true), owners))
+        known = known_rows(part, predictions)
+        rows.append(
+            known._replace(predicted=goal.in_metric_units(known.predicted), true=goal.in_metric_units(known.true))
+        )
         scores.append(fitted.evaluate(part))
         names = {"id": config.data.id or "series", "time": config.data.time}
         table = columns_of(predictions, with_given_target(part), **names, truth=True)
@@ -97,15 +99,19 @@ def cross_validate(
             on_event(Note(f"fold {fold + 1} of {folds}: {shown}"))
     assert goal is not None
     predicted, true, owners = (np.concatenate([row[k] for row in rows]) for k in range(3))
+    shares = [row.weights for row in rows if row.weights is not None]
+    weights = np.concatenate(shares) if shares else None
     together = {name: [cell for table in tables for cell in table[name]] for name in tables[0]}
-    ends = metric_intervals(goal.metrics, predicted, true, owners, positive=goal.positive_number)
-    return CrossValidation(_pooled(goal, predicted, true), ends, tuple(scores), together, goal.positive, goal.targets)
+    ends = metric_intervals(goal.metrics, predicted, true, owners, weights, positive=goal.positive_number)
+    pooled = _pooled(goal, predicted, true, weights)
+    return CrossValidation(pooled, ends, tuple(scores), together, goal.positive, goal.targets)
 
 
-def _pooled(goal: Objective, predicted: Any, true: Any) -> dict[str, float]:
+def _pooled(goal: Objective, predicted: Any, true: Any, weights: Any) -> dict[str, float]:
     """Returns the metrics of all predictions together, values in the units of the metrics."""
     found = goal.scores()
     values = torch.from_numpy(np.asarray(predicted, dtype=np.float64))
     target = torch.from_numpy(np.asarray(true, dtype=np.int64 if goal.classes is not None else np.float64))
-    found.update(values.clamp(min=1e-38).log() if goal.classes is not None else values, target)
+    output = values.clamp(min=1e-38).log() if goal.classes is not None else values
+    found.update(output, target, None if weights is None else torch.from_numpy(weights))
     return found.compute()

@@ -28,7 +28,7 @@ from ..data import (
     with_calendar,
     with_future,
 )
-from ..judge import SMALL, MeasuredBaselines, can_race, selection_metric
+from ..judge import SMALL, MeasuredBaselines, can_race, reference_of, selection_metric
 from ..settings import SettingError, named, near
 from ..storage import parse, read_json
 from ..training import AUTO, Objective, Trained, default_window, find_task, forecast_scaler, tasks, together
@@ -201,11 +201,8 @@ def sources_of(data: DataConfig) -> dict[str, Any]:
 def _from_task(config: Config) -> Prepared:
     data = config.data
     task = find_task(data.source)
-    wrong = [
-        name
-        for name in ("target", "id", "time", "horizon", "window", "log", "static", *SECOND_FILES)
-        if getattr(data, name)
-    ]
+    of_files = ("target", "id", "time", "horizon", "window", "log", "static", "weight", *SECOND_FILES)
+    wrong = [name for name in of_files if getattr(data, name)]
     plain = DataConfig()
     wrong += [name for name in ("clip_values", "gaps") if getattr(data, name) != getattr(plain, name)]
     if wrong:
@@ -243,6 +240,8 @@ def _from_file(config: Config) -> Prepared:
     prepared = _from_series(config, series)
     reading, parts, notes = prepared.reading, prepared.parts, list(prepared.notes)
     assert reading is not None
+    if series.channels == reading.channels:
+        reading = replace(reading, reference=reference_of(series, changes=reading.relative is not None))
     source, divided = sources_of(data), prepared.divided
     if data.test:
         test, notes_on_file = second_file(reading, data, series if data.horizon else series.labeled())
@@ -250,7 +249,7 @@ def _from_file(config: Config) -> Prepared:
         divided = f"{divided}; test: {Path(data.test).name} ({counted(len(test), 'series')})"
         notes += notes_on_file
     notes = tuple(dict.fromkeys([*notes, *notes_on_parts(data, parts.test)]))
-    return replace(prepared, parts=parts, source=source, divided=divided, notes=notes)
+    return replace(prepared, parts=parts, reading=reading, source=source, divided=divided, notes=notes)
 
 
 def _from_series(config: Config, series: Sequences) -> Prepared:
@@ -280,6 +279,7 @@ def _from_series(config: Config, series: Sequences) -> Prepared:
         suits = data.window or default_window(used, data.horizon, channels_of(used, data), **division)
         data = replace(data, window=suits)
     raw, divided = divided_series(used, data, seed)
+    _check_weights(raw)
     notes += [note for part in raw for note in part.notes]
     refit = _refits(config, raw[0], raw[1])
     fitted = together(*raw[:2]) if refit else raw[0]
@@ -295,6 +295,17 @@ def _from_series(config: Config, series: Sequences) -> Prepared:
     parts = _scaled(raw, reading)
     objective = _objective(parts.train, reading, data)
     return Prepared(parts, objective, reading, {}, series.describe(), divided, tuple(dict.fromkeys(notes)), refit)
+
+
+def _check_weights(raw: Sequence[Sequences]) -> None:
+    """Rejects a part whose series do not count."""
+    for name, part in zip(("training", "validation", "test"), raw, strict=True):
+        if part.weights is not None and len(part) and not part.weights.any():
+            raise SettingError(
+                f"{named('weight', ...)}: all weights of the {name} part are 0",
+                argument="weight",
+                cure=f"leave more series with a weight, or change {named('split')}",
+            )
 
 
 def origin_of(config: Config) -> Trained:

@@ -79,6 +79,7 @@ def reading_of(config: DataConfig, s: Sequences, *, missing: bool, per_step: boo
         stride=config.stride,
         per_step=per_step,
         static_columns=_static_columns(config, s),
+        weight=config.weight or "",
     )
 
 
@@ -92,7 +93,7 @@ def _like(config: DataConfig, s: Sequences) -> dict[str, Any]:
         return asked | {name: like[name] for name in known if like.get(name) is not None}
     # The columns are known, except that all others are the steps of series in rows; groups only matter for the split.
     asked.pop("labels", None)
-    unused = [*asked.pop("ignore", []), *filter(None, [asked.pop("group", None)])]
+    unused = [*asked.pop("ignore", []), *filter(None, [asked.pop("group", None), asked.pop("weight", None)])]
     if config.row_per_series:
         asked["ignore"] = unused
     if "channel" in asked:

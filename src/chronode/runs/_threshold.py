@@ -22,11 +22,14 @@ from ._trained import prepared_of
 
 @dataclass(frozen=True)
 class TwoClassRows:
-    """Probabilities of the positive class, and whether it is true, for all series (or steps) with a known class."""
+    """Probabilities of the positive class, whether it is true, and weights, for all series (or steps) with a known
+    class.
+    """
 
     chances: NDArray[np.float64]
     positive: NDArray[np.bool_]
     note: str = ""
+    weights: NDArray[np.float64] | None = None
 
 
 def check_two_classes(trained: Trained) -> None:
@@ -50,9 +53,8 @@ def two_class_rows(trained: Trained, data: Sequences, note: str = "") -> TwoClas
     """
     check_two_classes(trained)
     data = data.with_classes(trained.objective.classes).labeled()
-    chances, true, _ = known_rows(data, trained.predict(data))
-    one = trained.objective.positive_number
-    return TwoClassRows(chances[:, one].astype(np.float64), true == one, note)
+    rows, one = known_rows(data, trained.predict(data)), trained.objective.positive_number
+    return TwoClassRows(rows.predicted[:, one].astype(np.float64), rows.true == one, note, rows.weights)
 
 
 def validation_rows(trained: Trained) -> TwoClassRows:

@@ -30,7 +30,11 @@ _PATHS: dict[tuple[str, str], tuple[str, str, str]] = {
     ),
     ("/state/{id}", "delete"): ("Drop the state of an id", "", ""),
     ("/state/save", "post"): ("Write the states to the file of `--state` now", "", ""),
-    ("/model", "get"): ("Describe the model", "", ""),
+    ("/model", "get"): (
+        "Describe the model",
+        "`drift` compares the newest observations with those of training; null while there are too few.",
+        "",
+    ),
     ("/model", "post"): (
         "Load the model file of the command line again",
         "All ids are kept: states are carried over if the weights are the same, and otherwise rebuilt from the last "

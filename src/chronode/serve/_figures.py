@@ -38,7 +38,17 @@ class Figures:
         )
         for name, text, value in live:
             prometheus.Gauge(name, text, **to).set_function(value)
+        self._service = service
+        self._drift = {
+            "distances": prometheus.Gauge("drift_distance", "Distance from training, 0 to 1.", ("feature",), **to),
+            "p_values": prometheus.Gauge("drift_p", "Probability of it by chance.", ("feature",), **to),
+        }
 
     def text(self) -> bytes:
         """Returns the figures as text."""
+        drift = self._service.stream.drift()
+        for name, gauge in self._drift.items():
+            gauge.clear()
+            for feature, value in () if drift is None else zip(drift.names, getattr(drift, name), strict=True):
+                gauge.labels(feature).set(value)
         return self._prometheus.generate_latest(self._registry)

@@ -178,7 +178,7 @@ class Service:
             self.stream.commit(answered.step)
             self.changed = True
             self.figures.batches.observe(len(answered.step.taken))
-            notes = list(self._ranges.see(answered.values[answered.step.taken]))
+            notes = list(self._ranges.see(answered.step.observations.values[answered.step.taken]))
         rows = [row for request in requests for row in request.rows]
         if self._missed is not None:
             self._missed += rows

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ._step import Step
 from ._stream import Stream
@@ -36,12 +35,10 @@ class Answered:
     Attributes:
         rows: The answer to each event: a prediction, why it was refused, or None for a late event that is ignored.
         step: Changes to pass to `Stream.commit`; None if there are none.
-        values: `(N, D)` scaled values of the events of `step`.
     """
 
     rows: list[Row | Refused | None]
     step: Step | None
-    values: NDArray[Any]
 
 
 class Events:
@@ -74,7 +71,7 @@ class Events:
         places = [place for place, answer in enumerate(answers) if answer is None]
         rows = [events[place] for place in places]
         ids = [self._id_of(row) for row in rows]
-        nothing = Answered(answers, None, np.empty((0, 0)))
+        nothing = Answered(answers, None)
         if not rows:
             return nothing
         times = [row.get(self.time) for row in rows]
@@ -90,7 +87,7 @@ class Events:
         predictions = self._stream.decoder.rows(step.outputs)
         for place, taken, prediction in zip(usable, step.taken.tolist(), predictions, strict=True):
             answers[places[place]] = self._answer(ids[place], rows[place], taken, prediction)
-        return Answered(answers, step, observations.values)
+        return Answered(answers, step)
 
     def _id_of(self, event: Row) -> Any:
         return event.get(self.id, self._only)

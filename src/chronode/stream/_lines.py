@@ -73,7 +73,7 @@ class Lines:
             self._format.written()
         if answered.step is not None:
             self._stream.commit(answered.step)
-            self._say(self._ranges.see(answered.values[answered.step.taken]))
+            self._say(self._ranges.see(answered.step.observations.values[answered.step.taken]))
         self._line += len(lines)
         self.errors += sum("error" in row for row in rows.values())
 

@@ -25,12 +25,16 @@ class Step:
         outputs: `(N, K)` output of the model after each observation; a late one has that of the last one of its id.
         names: The ids that change.
         records: Their records after the batch.
+        ids: `(N,)` id of each observation.
+        observations: The observations.
     """
 
     taken: NDArray[np.bool_]
     outputs: Tensor
     names: Sequence[str]
     records: Records
+    ids: Sequence[str]
+    observations: Observations
 
 
 class Stepping:
@@ -53,7 +57,7 @@ class Stepping:
         taken = self._in_order(ids, observations.times)
         if len(ids) == 1 and taken[0]:
             outputs, record = self.single(ids[0], observations)
-            return Step(taken, outputs, ids, record)
+            return Step(taken, outputs, ids, record, ids, observations)
         outputs, names, records = self.states.outputs(ids), list[str](), [self.states.get([])]
         for batch in padded_batches(ids, taken):
             series = [ids[index] for index in batch[:, 0].tolist()]
@@ -68,7 +72,7 @@ class Stepping:
                 newest_place[name] = index
             elif name in newest_place:
                 outputs[index] = outputs[newest_place[name]]
-        return Step(taken, outputs, names, np.concatenate(records))
+        return Step(taken, outputs, names, np.concatenate(records), ids, observations)
 
     def _in_order(self, ids: Sequence[str], times: NDArray[np.float64] | None) -> NDArray[np.bool_]:
         """Returns which observations come after all earlier ones of their id."""

@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..judge import Drift
 from ..model import LiveModel
 from ..runs import load
 from ..settings import SettingError, named, number, one_of
 from ..storage import parse
 from ..training import Predictions, Trained
+from ._drift import DriftWatch
 from ._states import States, fingerprint, read_states, write_states
 from ._step import Step, Stepping
 from ._times import Intake, Newest, Observations, as_columns
@@ -90,6 +92,7 @@ class Stream:
         self.unit = reading.unit
         self.decoder = Decoder(trained)
         self.counts = Counts()
+        self._watch = DriftWatch(reading)
         for name, given in (("idle", idle), ("ahead", ahead)):
             if given is not None and self._intake.times is None:
                 raise ValueError(f"{name} requires times, but the model was trained without times.")
@@ -239,7 +242,9 @@ class Stream:
 
     def commit(self, step: Step) -> None:
         """Stores what `prepare` returned: states, times and outputs together."""
+        new = {name for name in step.names if name not in self._states.rows}
         self._states.put(step.names, step.records)
+        self._watch.see(step.ids, new, step.observations, step.taken)
         counts, taken = self.counts, int(step.taken.sum())
         late = counts.late + len(step.taken) - taken
         self.counts = Counts(counts.observations + taken, late, counts.dropped)
@@ -253,7 +258,18 @@ class Stream:
         self._swept = self._newest.time
         gone = self._states.idle(self._newest.time - self.idle)
         self._states.drop(gone)
+        self._watch.drop(gone)
         self.counts = replace(self.counts, dropped=self.counts.dropped + len(gone))
+
+    def drift(self) -> Drift | None:
+        """Compares the newest stretches of observations with those of training, by the statistics of `chronode check`.
+
+        Returns:
+            Distances and p-values of level, spread and missing share of every channel, and of the time between
+            observations, of up to 200 stretches; None while there are fewer than 20, and for a model of an earlier
+            version.
+        """
+        return self._watch.drift()
 
     def drop(self, ids: Sequence[str | int]) -> None:
         """Drops the states of ids; an id that returns starts a new series."""
@@ -262,6 +278,7 @@ class Stream:
             if name not in self._states.rows:
                 raise ValueError(f"id {name!r} is unknown: it has no observations yet, or it was dropped.")
         self._states.drop(names)
+        self._watch.drop(names)
 
     def adopt(self, other: Stream) -> bool:
         """Takes over the ids of another stream if its states have the same meaning: equal weights and scaling.
@@ -273,7 +290,7 @@ class Stream:
         if fingerprint(mine.model) != fingerprint(theirs.model) or mine.reading != theirs.reading:
             return False
         self._states, self.counts, self._newest, self._swept = other._states, other.counts, other._newest, other._swept
-        self._stepping.states = self._states
+        self._stepping.states, self._watch = self._states, other._watch
         if self._intake.times is not None and other._intake.times is not None:
             self._intake.times.restore(other._intake.times.origin)
         return True

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ._metrics import LOWER_IS_BETTER, OWN_METRICS, Metric, Scores, labeled, mean_and_std, register_metric
     from ._objective import Objective, class_counts
     from ._predict import (
+        KnownRows,
         Predictions,
         by_target,
         evaluate,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         predict,
         row_losses,
         standard_error,
+        weighted_rows,
     )
     from ._progress import ProgressBar
     from ._settings import AUTO, MAY_CHANGE, STARTS, WITHOUT_EFFECT, Settings, seconds_of

@@ -38,6 +38,7 @@ class Metric:
     - The number does not depend on how the examples are divided into batches, nor on their order.
     - Perfect predictions give 0 if lower values are better, otherwise 1. NaN means that it is not defined.
     - The tensors are not changed. They have no gradients and are on the CPU.
+    - Weights of series are not known to it: all examples count equally.
 
     Args:
         num_outputs: Number of classes or of target columns.
@@ -169,16 +170,17 @@ class Scores:
             made.append(_Values(num_outputs))
         self._made = made
 
-    def update(self, output: Tensor, target: Tensor) -> None:
+    def update(self, output: Tensor, target: Tensor, weights: Tensor | None = None) -> None:
         """Adds `output (n, num_outputs)` with targets: `(n,)` known classes, or `(n, num_outputs)` with NaN if
-        unknown.
+        unknown, and weights `(n,)`, if they are not equal.
         """
         if not len(output):
             return
         self.count += len(output)
         output, target = output.detach().cpu(), target.cpu()
+        weights = torch.ones(len(output), dtype=torch.float64) if weights is None else weights.cpu().double()
         for metrics in self._made:
-            metrics.update(output, target)
+            metrics.update(output, target, weights)
 
     def compute(self) -> dict[str, float]:
         """Returns the metrics of everything that was added; NaN if nothing was."""
@@ -192,7 +194,10 @@ class _Own:
     """A registered metric."""
 
     def __init__(self, metric: Metric):
-        self.metric, self.update = metric, metric.update
+        self.metric = metric
+
+    def update(self, output: Tensor, target: Tensor, weights: Tensor) -> None:
+        self.metric.update(output, target)
 
     def compute(self, names: Sequence[str]) -> dict[str, float]:
         return {self.metric.name: float(self.metric.compute())}
@@ -204,25 +209,29 @@ class _Classes:
     def __init__(self, num_classes: int, positive: int, threshold: float | None):
         self.positive, self.threshold = positive, threshold
         # Counts per class rather than a confusion matrix, which would take 800 MB for 10,000 words.
-        self.right, self.predicted, self.true = (torch.zeros(num_classes, dtype=torch.int64) for _ in range(3))
+        self.right, self.predicted, self.true = (torch.zeros(num_classes, dtype=torch.float64) for _ in range(3))
         self.loss = 0.0
 
-    def update(self, output: Tensor, target: Tensor) -> None:
+    def update(self, output: Tensor, target: Tensor, weights: Tensor) -> None:
         predicted, classes = output.argmax(-1), len(self.true)
         if self.threshold is not None:
             above = output.double().softmax(-1)[:, self.positive] >= self.threshold
             predicted = torch.where(above, self.positive, 1 - self.positive)
-        self.right += torch.bincount(target[predicted == target], minlength=classes)
-        self.predicted += torch.bincount(predicted, minlength=classes)
-        self.true += torch.bincount(target, minlength=classes)
-        self.loss += float(torch.nn.functional.cross_entropy(output, target, reduction="none").double().sum())
+        right = predicted == target
+        self.right += torch.bincount(target[right], weights[right], minlength=classes)
+        self.predicted += torch.bincount(predicted, weights, minlength=classes)
+        self.true += torch.bincount(target, weights, minlength=classes)
+        losses = torch.nn.functional.cross_entropy(output, target, reduction="none").double()
+        self.loss += float((losses * weights).sum())
 
     def compute(self, names: Sequence[str]) -> dict[str, float]:
-        right, total = self.right.double(), float(self.true.sum())
+        right, total = self.right, float(self.true.sum())
         # F1 = 2 TP / (2 TP + FP + FN): of the positive of two classes, otherwise the mean over the classes that occur.
-        involved, recall = (self.predicted + self.true).double(), right / self.true
+        involved, recall = self.predicted + self.true, right / self.true
         f1 = (2 * right / involved)[[self.positive]] if len(right) == 2 else (2 * right / involved)[involved > 0]
         of_two = {} if len(right) != 2 else {"sensitivity": self.positive, "specificity": 1 - self.positive}
+        if not total:
+            return dict.fromkeys(names, float("nan"))
         loss = self.loss / total
         return {
             "accuracy": float(right.sum()) / total,
@@ -241,16 +250,18 @@ class _Ranking:
         self.positive = positive
         self.chances: list[Tensor] = []
         self.targets: list[Tensor] = []
+        self.weights: list[Tensor] = []
 
-    def update(self, output: Tensor, target: Tensor) -> None:
+    def update(self, output: Tensor, target: Tensor, weights: Tensor) -> None:
         self.chances.append(output.double().softmax(-1))  # float32 would tie probabilities that differ
         self.targets.append(target)
+        self.weights.append(weights)
 
     def compute(self, names: Sequence[str]) -> dict[str, float]:
-        chances, targets = torch.cat(self.chances), torch.cat(self.targets)
+        chances, targets, weights = torch.cat(self.chances), torch.cat(self.targets), torch.cat(self.weights)
         numbers = [self.positive] if chances.shape[1] == 2 else range(chances.shape[1])
         # An area needs positive and negative examples.
-        curves = [_Curve(chances[:, k], targets == k) for k in numbers]
+        curves = [_Curve(chances[:, k], targets == k, weights) for k in numbers]
         curves = [curve for curve in curves if curve.defined]
         measures = {"auroc": _Curve.auroc, "auprc": _Curve.auprc, "min_se_ppv": _Curve.min_se_ppv}
         return {
@@ -261,19 +272,19 @@ class _Ranking:
 
 
 class _Curve:
-    """Counts of true and false positives at every threshold, from the highest probability down.
+    """Weights of true and false positives at every threshold, from the highest probability down.
 
     Example:
-        >>> curve = _Curve(torch.tensor([0.9, 0.4, 0.4, 0.1]), torch.tensor([True, True, False, False]))
+        >>> chances, positive = torch.tensor([0.9, 0.4, 0.4, 0.1]), torch.tensor([True, True, False, False])
+        >>> curve = _Curve(chances, positive, torch.ones(4))
         >>> curve.auroc(), curve.min_se_ppv()
         (0.875, 0.6666666666666666)
     """
 
-    def __init__(self, chance: Tensor, positive: Tensor):
+    def __init__(self, chance: Tensor, positive: Tensor, weights: Tensor):
         order = chance.argsort(descending=True, stable=True)
         ends = torch.cat([chance[order].diff() != 0, torch.ones(1, dtype=torch.bool)])  # ties share a threshold
-        self.true = positive[order].cumsum(0)[ends].double()
-        self.false = (~positive)[order].cumsum(0)[ends].double()
+        self.true, self.false = ((weights * side)[order].double().cumsum(0)[ends] for side in (positive, ~positive))
         self.defined = bool(self.true[-1] > 0) and bool(self.false[-1] > 0)
 
     def auroc(self) -> float:
@@ -285,42 +296,47 @@ class _Curve:
     def auprc(self) -> float:
         """Returns the average precision: precision at each threshold, weighted by the recall gained there."""
         gained = self.true.diff(prepend=torch.zeros(1, dtype=torch.float64)) / self.true[-1]
-        return float((gained * self.true / (self.true + self.false)).sum())
+        return float((gained * self._precision).sum())
 
     def min_se_ppv(self) -> float:
         """Returns the largest minimum of sensitivity and positive predictive value over all thresholds."""
-        return float(torch.minimum(self.true / self.true[-1], self.true / (self.true + self.false)).max())
+        return float(torch.minimum(self.true / self.true[-1], self._precision).max())
+
+    @property
+    def _precision(self) -> Tensor:
+        return self.true / (self.true + self.false).clamp(min=1e-300)
 
 
 class _Values:
     """Metrics of numbers; r2 uses only rows whose targets are all known."""
 
     def __init__(self, num_columns: int):
-        self.count, self.absolute, self.square, self.target_square = 0, 0.0, 0.0, 0.0
+        self.count, self.absolute, self.square, self.target_square = 0.0, 0.0, 0.0, 0.0
         # Per column, over complete rows: squared errors, and mean and sum of squared deviations of the targets.
-        self.rows = 0
+        self.rows, self.most = 0.0, 0  # weight and number of complete rows
         self.error, self.mean, self.spread = (torch.zeros(num_columns, dtype=torch.float64) for _ in range(3))
 
-    def update(self, output: Tensor, target: Tensor) -> None:
+    def update(self, output: Tensor, target: Tensor, weights: Tensor) -> None:
         output, target = output.double(), target.double()
         known = ~target.isnan()
-        error = (output - target)[known]
-        self.count += len(error)
-        self.absolute += float(error.abs().sum())
-        self.square += float(error.square().sum())
-        self.target_square += float(target[known].square().sum())
-        whole = known.all(-1)
+        error, share = (output - target)[known], weights[:, None].expand(target.shape)[known]
+        self.count += float(share.sum())
+        self.absolute += float((share * error.abs()).sum())
+        self.square += float((share * error.square()).sum())
+        self.target_square += float((share * target[known].square()).sum())
+        whole = known.all(-1) & (weights > 0)
         if whole.any():
-            self._add_rows(output[whole], target[whole])
+            self._add_rows(output[whole], target[whole], weights[whole, None])
 
-    def _add_rows(self, output: Tensor, target: Tensor) -> None:
-        self.error += (output - target).square().sum(0)
-        count, mean = len(target), target.mean(0)
+    def _add_rows(self, output: Tensor, target: Tensor, weights: Tensor) -> None:
+        self.error += (weights * (output - target).square()).sum(0)
+        count = float(weights.sum())
+        mean = (weights * target).sum(0) / count
         shift, total = mean - self.mean, self.rows + count
         # Chan's update avoids the difference of two large sums.
-        self.spread += (target - mean).square().sum(0) + shift.square() * self.rows * count / total
+        self.spread += (weights * (target - mean).square()).sum(0) + shift.square() * self.rows * count / total
         self.mean += shift * count / total
-        self.rows = total
+        self.rows, self.most = total, self.most + len(target)
 
     def compute(self, names: Sequence[str]) -> dict[str, float]:
         mse = self.square / self.count if self.count else float("nan")
@@ -334,7 +350,7 @@ class _Values:
 
     def _r2(self) -> float:
         """Returns the mean over the columns; a constant column has 1 if it is predicted exactly, otherwise 0."""
-        if self.rows < 2:
+        if self.most < 2:
             return float("nan")
         constant = self.spread == 0
         each = torch.where(constant, (self.error == 0).double(), 1 - self.error / self.spread)

@@ -56,7 +56,7 @@ class Objective:
             predictive value), cross_entropy, perplexity. Values: mse, rmse, mae over all known entries, nrmse (rmse
             divided by the root mean square of the target), r2 (mean over columns).
         loss: "cross_entropy" or "squared"; both are means over the known targets.
-        class_weights: Class weights of the cross entropy; None for equal weights. Metrics are not weighted.
+        class_weights: Class weights of the cross entropy; None for equal weights. Metrics are not weighted by class.
         classes: Names of the classes.
         positive: Name of the positive of two classes; the second by default.
         targets: Names of the targets that also get metrics of their own, if there are several: columns, or the channels
@@ -269,18 +269,19 @@ class Objective:
         one = self.positive_number
         return np.where(chances[..., one] >= self.threshold, one, 1 - one)
 
-    def measure(self, scores: Scores, output: Tensor, target: Tensor) -> None:
-        """Adds the known targets of a batch to `scores`."""
-        output = output.reshape(-1, self.num_outputs)
-        if self.kind == "class":
-            known = target.reshape(-1) != UNKNOWN
-            return scores.update(output[known], target.reshape(-1)[known])
-        target = target.reshape(-1, self.num_outputs)
-        known = ~target.isnan().all(-1)
-        output, target = output[known].double(), target[known].double()
-        if self.own_units:
+    def measure(self, scores: Scores, output: Tensor, target: Tensor, weights: Tensor | None = None) -> None:
+        """Adds the known targets of a batch to `scores`; `weights` are those of its series, or of all its targets."""
+        output, classes = output.reshape(-1, self.num_outputs), self.kind == "class"
+        target = target.reshape(-1) if classes else target.reshape(-1, self.num_outputs)
+        known = target != UNKNOWN if classes else ~target.isnan().all(-1)
+        if weights is not None:
+            weights = weights.to(known.device).repeat_interleave(len(target) // len(weights))[known]
+        output, target = output[known], target[known]
+        if not classes:
+            output, target = output.double(), target.double()
+        if not classes and self.own_units:
             output, target = self.unscaled(output), self.unscaled(target)
-        return scores.update(output, target)
+        return scores.update(output, target, weights)
 
     def unscaled(self, values: Tensor) -> Tensor:
         """Returns values of the targets in their own units."""
@@ -355,12 +356,13 @@ def _target(data: Sequences) -> Target:
     return data.target
 
 
-def class_counts(data: Sequences) -> np.ndarray:
-    """Returns the number of occurrences of each class."""
-    target = _target(data)
+def class_counts(data: Sequences, *, weighted: bool = False) -> np.ndarray:
+    """Returns the number of occurrences of each class, or their total weight."""
+    target, weights = _target(data), data.target_weights() if weighted else None
     assert target.classes is not None
     labels = target.values[data.steps] if target.per_step else target.values
-    return np.bincount(labels[labels != UNKNOWN], minlength=len(target.classes))
+    known = labels != UNKNOWN
+    return np.bincount(labels[known], None if weights is None else weights[known], minlength=len(target.classes))
 
 
 def _rarer(data: Sequences) -> int:
@@ -371,5 +373,6 @@ def _rarer(data: Sequences) -> int:
 
 def _balanced(train: Sequences, classes: int) -> tuple[float, ...]:
     """Returns weights with which all classes have the same total weight."""
-    counts = class_counts(train)
-    return tuple((counts.sum() / (classes * np.maximum(counts, 1))).tolist())
+    counts = class_counts(train, weighted=True)
+    least = 1 if train.weights is None else 1e-3
+    return tuple((counts.sum() / (classes * np.maximum(counts, least))).tolist())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -96,17 +96,31 @@ def evaluate(
         target, weights = batch.target.to(output.device), batch.weights
         loss = objective.loss_of(output, target, model.unit(batch.x, **batch.times), weights)
         total, weight = total + float(loss.sum), weight + float(loss.weight)
-        objective.measure(scores, output, target)
+        objective.measure(scores, output, target, weights)
     return {"loss": total / weight if weight else float("nan"), **scores.compute()}
 
 
 def row_losses(model: SequenceModel, objective: Objective, data: Sequences, started: Tensor | None = None) -> Tensor:
-    """Returns the loss `(N,)` of each series with one target; `started` as for `outputs`."""
+    """Returns the loss `(N,)` of each series with one target, as `weighted_rows`; `started` as for `outputs`."""
     found = torch.full((len(data),), torch.nan)
     for batch, output in outputs(model, data.with_classes(objective.classes), started):
         assert batch.target is not None
         found[batch.rows] = objective.row_losses(output.cpu(), batch.target).to(found)
-    return found
+    return weighted_rows(found, data)
+
+
+def weighted_rows(losses: Tensor, data: Sequences) -> Tensor:
+    """Returns losses `(N,)` times the weights of the series relative to their mean, so that the mean is weighted.
+
+    Example:
+        >>> from dataclasses import replace
+        >>> from chronode.data import from_list
+        >>> s = replace(from_list([[1.0], [2.0]], target=[0.5, 1.5]), weights=np.array([1.0, 3.0], np.float32))
+        >>> weighted_rows(torch.tensor([8.0, 4.0]), s).tolist()
+        [4.0, 6.0]
+    """
+    weights = data.target_weights()
+    return losses if weights is None else losses * torch.from_numpy(weights).to(losses)
 
 
 def start_losses(model: SequenceModel, objective: Objective, data: Sequences, started: Tensor | None = None) -> Tensor:
@@ -116,7 +130,8 @@ def start_losses(model: SequenceModel, objective: Objective, data: Sequences, st
     target = data.with_classes(objective.classes).target
     assert target is not None
     goal = torch.tensor(target.values)
-    return objective.row_losses(outputs, goal.long() if objective.kind == "class" else goal).float()
+    losses = objective.row_losses(outputs, goal.long() if objective.kind == "class" else goal)
+    return weighted_rows(losses.float(), data)
 
 
 def standard_error(gaps: Tensor) -> float:
@@ -142,8 +157,17 @@ def predict(model: SequenceModel, objective: Objective, data: Sequences) -> Pred
     return Predictions(data.ids, values, objective.classes, names, objective)
 
 
-def known_rows(data: Sequences, predictions: Predictions) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Returns (predicted, true, group) of every series or step whose target is known, values in their own units.
+class KnownRows(NamedTuple):
+    """Predictions, true classes or values, groups, and weights (None for equal ones) of rows with a known target."""
+
+    predicted: NDArray[Any]
+    true: NDArray[Any]
+    groups: NDArray[Any]
+    weights: NDArray[np.float64] | None
+
+
+def known_rows(data: Sequences, predictions: Predictions) -> KnownRows:
+    """Returns every series or step whose target is known, values in their own units.
 
     Args:
         data: Series with targets, and with the classes of the model.
@@ -153,7 +177,7 @@ def known_rows(data: Sequences, predictions: Predictions) -> tuple[NDArray[Any],
         >>> from chronode.data import from_list
         >>> s = from_list([[1.0], [2.0]], target=[0.5, float("nan")], ids=["a", "b"])
         >>> found = Predictions(s.ids, [np.array([1.0], np.float32)] * 2, None)
-        >>> [part.tolist() for part in known_rows(s, found)]
+        >>> [part.tolist() for part in known_rows(s, found)[:3]]
         [[[1.0]], [[0.5]], ['a']]
     """
     target = data.target
@@ -165,25 +189,34 @@ def known_rows(data: Sequences, predictions: Predictions) -> tuple[NDArray[Any],
     else:
         predicted, groups = np.stack(predictions.values), data.groups
     known = true != UNKNOWN if target.classes is not None else ~np.isnan(true).all(-1)
-    return predicted[known], true[known], groups[known]
+    weights = data.target_weights()
+    return KnownRows(predicted[known], true[known], groups[known], None if weights is None else weights[known])
 
 
 def evaluate_targets(model: SequenceModel, objective: Objective, data: Sequences) -> dict[str, dict[str, float]]:
     """Returns the metrics of each of several targets in its own units; empty for a single target."""
     if not objective.targets or not len(data):
         return {}
-    pairs = [(output.reshape(-1, objective.num_outputs), batch.target) for batch, output in outputs(model, data)]
-    truth = torch.cat([target.reshape(-1, objective.num_outputs) for _, target in pairs if target is not None])
-    return by_target(objective, torch.cat([output.cpu() for output, _ in pairs]), truth)
+    width, found, truth, weights = objective.num_outputs, [], [], []
+    for batch, output in outputs(model, data):
+        assert batch.target is not None
+        found.append(output.reshape(-1, width).cpu())
+        truth.append(batch.target.reshape(-1, width))
+        if batch.weights is not None:
+            weights.append(batch.weights.repeat_interleave(len(truth[-1]) // len(batch.rows)))
+    return by_target(objective, torch.cat(found), torch.cat(truth), torch.cat(weights) if weights else None)
 
 
-def by_target(objective: Objective, output: Tensor, truth: Tensor) -> dict[str, dict[str, float]]:
+def by_target(
+    objective: Objective, output: Tensor, truth: Tensor, weights: Tensor | None = None
+) -> dict[str, dict[str, float]]:
     """Returns the metrics of each target of an objective, by name; empty if it has no several targets.
 
     Args:
         objective: The objective.
         output: Values `(..., num_outputs)` of the model.
         truth: True values, NaN if unknown.
+        weights: Weights of the rows; None for equal weights.
 
     Example:
         >>> from chronode.data import from_list
@@ -202,6 +235,6 @@ def by_target(objective: Objective, output: Tensor, truth: Tensor) -> dict[str, 
     for first, name in enumerate(objective.targets):
         predicted, true = output[:, first::count], truth[:, first::count]
         scores, known = Scores(names, predicted.shape[1]), ~true.isnan().all(-1)
-        scores.update(predicted[known], true[known])
+        scores.update(predicted[known], true[known], None if weights is None else weights[known])
         metrics[name] = scores.compute()
     return metrics

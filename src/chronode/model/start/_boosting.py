@@ -112,7 +112,14 @@ class BoostingFit:
 
 
 def fit_boosting(
-    features: Tensor, target: Tensor, folds: Tensor, classes: int, *, rival: Tensor | None = None, seed: int = 0
+    features: Tensor,
+    target: Tensor,
+    folds: Tensor,
+    classes: int,
+    *,
+    rival: Tensor | None = None,
+    seed: int = 0,
+    weights: Tensor | None = None,
 ) -> BoostingFit | None:
     """Fits trees to all rows, with the number of rounds that has the lowest loss over all folds.
 
@@ -124,36 +131,47 @@ def fit_boosting(
         rival: Out-of-fold outputs of another model. If boosting is clearly worse in the first fold, the others are not
             fitted.
         seed: Random seed of the features that each node may use.
+        weights: `(N,)` weights of the rows; None for equal weights.
 
     Returns:
         The fit; None if the rival is clearly better, or there is too little to learn from.
     """
-    known = (target >= 0) if classes else ~target.isnan().any(-1)
+    known = _counted(target, classes, weights)
     most = max(_FEWEST_ROUNDS, min(_MOST_ROUNDS, _MOST_TREES // max(1, classes)) // _EVERY * _EVERY)
     held: list[tuple[Tensor, Tensor]] = []
     for fold in folds.unique().tolist():
         inside = folds == fold
-        trees = _fitted(features[~inside & known], target[~inside & known], classes, most, seed)
+        trees = _fitted(features, target, ~inside & known, classes, most, seed, weights)
         if trees is None:
             return None
         held.append((inside, trees.after_rounds(features[inside], _EVERY)))
-        if rival is not None and len(held) == 1 and _cannot_win(held[0][1], rival[inside], target[inside], classes):
-            return None
+        if rival is not None and len(held) == 1:
+            own = None if weights is None else weights[inside]
+            if _cannot_win(held[0][1], rival[inside], target[inside], classes, own):
+                return None
     outputs = features.new_zeros(len(features), most // _EVERY, classes or target.shape[1])
     for inside, found in held:
         outputs[inside] = found
-    losses = [float(_loss(outputs[:, at], target, classes)) for at in range(outputs.shape[1])]
+    losses = [float(_loss(outputs[:, at], target, classes, weights)) for at in range(outputs.shape[1])]
     best = int(np.argmin(losses))
-    final = _fitted(features[known], target[known], classes, (best + 1) * _EVERY, seed)
+    final = _fitted(features, target, known, classes, (best + 1) * _EVERY, seed, weights)
     if final is None:
         return None
     return BoostingFit(final, outputs[:, best], losses[best])
 
 
-def refit_boosting(features: Tensor, target: Tensor, classes: int, rounds: int, seed: int = 0) -> Boosting | None:
+def refit_boosting(
+    features: Tensor, target: Tensor, classes: int, rounds: int, seed: int = 0, weights: Tensor | None = None
+) -> Boosting | None:
     """Fits this number of rounds to all rows."""
+    known = _counted(target, classes, weights)
+    return _fitted(features, target, known, classes, rounds, seed, weights)
+
+
+def _counted(target: Tensor, classes: int, weights: Tensor | None) -> Tensor:
+    """Returns which rows have a known target and a weight."""
     known = (target >= 0) if classes else ~target.isnan().any(-1)
-    return _fitted(features[known], target[known], classes, rounds, seed)
+    return known if weights is None else known & (weights > 0)
 
 
 def trees_state(trees: Boosting) -> dict[str, Tensor]:
@@ -161,32 +179,39 @@ def trees_state(trees: Boosting) -> dict[str, Tensor]:
     return {name: trees.get_buffer(name) for name in (*_NODES, "mix", "bias")}
 
 
-def _loss(output: Tensor, target: Tensor, classes: int) -> Tensor:
-    return expected_loss(output, target, classes) if classes else loss_of(output, target, 0)
+def _loss(output: Tensor, target: Tensor, classes: int, weights: Tensor | None) -> Tensor:
+    return expected_loss(output, target, classes, weights) if classes else loss_of(output, target, 0, weights)
 
 
-def _cannot_win(outputs: Tensor, rival: Tensor, target: Tensor, classes: int) -> bool:
+def _cannot_win(outputs: Tensor, rival: Tensor, target: Tensor, classes: int, weights: Tensor | None) -> bool:
     """Returns whether even the best number of rounds is worse by more than two standard errors, and never right where
     the rival is wrong often enough to add to it.
     """
-    rows = torch.stack([row_losses(outputs[:, at], target, classes) for at in range(outputs.shape[1])])
-    gaps = rows[int(rows.mean(1).argmin())] - row_losses(rival, target, classes)
+    rows = torch.stack([row_losses(outputs[:, at], target, classes, weights) for at in range(outputs.shape[1])])
+    gaps = rows[int(rows.mean(1).argmin())] - row_losses(rival, target, classes, weights)
     return bool(gaps.mean() > 2 * gaps.std() / max(1, len(gaps)) ** 0.5 and gaps.mean() > 0.1)
 
 
-def row_losses(output: Tensor, target: Tensor, classes: int) -> Tensor:
-    """Returns the loss of each row with a known target; of numbers in units of their variance."""
+def row_losses(output: Tensor, target: Tensor, classes: int, weights: Tensor | None = None) -> Tensor:
+    """Returns the loss of each row with a known target, times its weight relative to the mean; of numbers in units of
+    their variance.
+    """
     if classes:
         known = target >= 0
-        return nn.functional.cross_entropy(output[known], target[known].long(), reduction="none")
-    known = ~target.isnan().any(-1)
-    unit = target[known].var(0).clamp(min=1e-12)
-    return ((output[known] - target[known]).square() / unit).mean(1)
+        losses = nn.functional.cross_entropy(output[known], target[known].long(), reduction="none")
+    else:
+        known = ~target.isnan().any(-1)
+        unit = target[known].var(0).clamp(min=1e-12)
+        losses = ((output[known] - target[known]).square() / unit).mean(1)
+    return losses if weights is None else losses * weights[known] / weights[known].mean()
 
 
-def _fitted(features: Tensor, target: Tensor, classes: int, rounds: int, seed: int) -> Boosting | None:
-    """Fits trees; None if there are not two classes, or no feature has two values."""
-    inputs = features.numpy().astype(np.float32).astype(np.float64)
+def _fitted(
+    features: Tensor, target: Tensor, rows: Tensor, classes: int, rounds: int, seed: int, weights: Tensor | None
+) -> Boosting | None:
+    """Fits trees to some rows; None if there are not two classes, or no feature has two values."""
+    target, sample_weight = target[rows], None if weights is None else weights[rows].numpy()
+    inputs = features[rows].numpy().astype(np.float32).astype(np.float64)
     columns = np.flatnonzero([_varies(column) for column in inputs.T])
     if not len(columns) or len(inputs) < 10:
         return None
@@ -196,7 +221,8 @@ def _fitted(features: Tensor, target: Tensor, classes: int, rounds: int, seed: i
 
     if not classes:
         fits: list[Any] = [
-            HistGradientBoostingRegressor(**options).fit(inputs[:, columns], goal) for goal in target.double().numpy().T
+            HistGradientBoostingRegressor(**options).fit(inputs[:, columns], goal, sample_weight)
+            for goal in target.double().numpy().T
         ]
         mix = torch.eye(len(fits), dtype=torch.float64)
         return _trees([fit._predictors for fit in fits], columns, mix, _intercepts(fits))
@@ -204,7 +230,7 @@ def _fitted(features: Tensor, target: Tensor, classes: int, rounds: int, seed: i
     present = np.unique(labels)
     if len(present) < 2:
         return None
-    fit: Any = HistGradientBoostingClassifier(**options).fit(inputs[:, columns], labels)
+    fit: Any = HistGradientBoostingClassifier(**options).fit(inputs[:, columns], labels, sample_weight)
     mix = torch.zeros(len(present), classes, dtype=torch.float64)
     mix[torch.arange(len(present)), torch.tensor(present).long()] = 1.0
     mix = mix if len(present) > 2 else (mix[1:] - mix[:1]) / 2

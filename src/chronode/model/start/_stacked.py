@@ -88,9 +88,9 @@ class BoostedFit(StartFit):
         whole = parts[0] if len(parts) == 1 else concat(parts)
         assert whole.target is not None
         assert isinstance(self.start, FeatureStart)
-        features, goal, _ = rows_of(self.start, whole, None, None)
+        features, goal, _, weights = rows_of(self.start, whole, None, None)
         classes = len(whole.target.classes or ())
-        trees = refit_boosting(features, goal, classes, self.description["rounds"], self.seed)
+        trees = refit_boosting(features, goal, classes, self.description["rounds"], self.seed, weights)
         return self if trees is None else replace(self, **_with_trees(self.description, trees))
 
 
@@ -127,17 +127,18 @@ def fit_stack(train: Sequences, valid: Sequences, *, seed: int = 0) -> StartFit:
         return fit_start(train, valid, seed=seed)
     classes = len(train.target.classes or ())
     fits: list[StartFit] = fit_each(train, valid, describe_features(train), seed=seed)
-    goal = torch.tensor(train.target.values)
+    goal, shares = torch.tensor(train.target.values), train.target_weights()
+    weights = None if shares is None else torch.from_numpy(shares)
     best = min(fits, key=lambda fitted: fitted.losses[fitted.start.kind])
     boosted = _boosted(train, best.held_out, seed) if len(train) >= _FEWEST_TO_BOOST else None
     if boosted is not None:
         fits.append(boosted)
     outputs = torch.stack([fitted.held_out for fitted in fits if fitted.held_out is not None])
-    share = shares_of(outputs, goal, classes)
+    share = shares_of(outputs, goal, classes, weights)
     if boosted is not None and share[-1]:
-        linear = shares_of(outputs[:-1], goal, classes)
+        linear = shares_of(outputs[:-1], goal, classes, weights)
         mixed = torch.tensordot(share, outputs, 1), torch.tensordot(linear, outputs[:-1], 1)
-        if not _clearly_better(*mixed, goal, classes):
+        if not _clearly_better(*mixed, goal, classes, weights):
             share = torch.cat([linear, share.new_zeros(1)])
     kept = [(fitted, part) for fitted, part in zip(fits, share.tolist(), strict=True) if part]
     losses = {kind: loss for fitted in fits for kind, loss in fitted.losses.items()}
@@ -147,13 +148,14 @@ def fit_stack(train: Sequences, valid: Sequences, *, seed: int = 0) -> StartFit:
     return replace(made, losses=losses)
 
 
-def shares_of(outputs: Tensor, goal: Tensor, classes: int) -> Tensor:
+def shares_of(outputs: Tensor, goal: Tensor, classes: int, weights: Tensor | None = None) -> Tensor:
     """Returns the shares `(M,)` of models in their sum, by adding the one that lowers the loss most again and again.
 
     Args:
         outputs: `(M, N, K)` out-of-fold outputs.
         goal: Numbers `(N, K)`, or class numbers `(N,)`.
         classes: Number of classes; 0 for numbers.
+        weights: `(N,)` weights of the rows; None for equal weights.
 
     Example:
         >>> goal = torch.arange(8.0)[:, None].double()
@@ -163,7 +165,9 @@ def shares_of(outputs: Tensor, goal: Tensor, classes: int) -> Tensor:
     """
 
     def loss(output: Tensor) -> float:
-        return float(expected_loss(output, goal, classes) if classes else loss_of(output, goal.double(), 0))
+        if classes:
+            return float(expected_loss(output, goal, classes, weights))
+        return float(loss_of(output, goal.double(), 0, weights))
 
     counts, total, lowest = torch.zeros(len(outputs), dtype=torch.float64), torch.zeros_like(outputs[0]), float("inf")
     best: Tensor = counts
@@ -180,9 +184,9 @@ def shares_of(outputs: Tensor, goal: Tensor, classes: int) -> Tensor:
     return best
 
 
-def _clearly_better(output: Tensor, other: Tensor, goal: Tensor, classes: int) -> bool:
+def _clearly_better(output: Tensor, other: Tensor, goal: Tensor, classes: int, weights: Tensor | None) -> bool:
     """Returns whether the mean loss is lower by more than one standard error of the differences, row by row."""
-    gaps = row_losses(other, goal, classes) - row_losses(output, goal, classes)
+    gaps = row_losses(other, goal, classes, weights) - row_losses(output, goal, classes, weights)
     return bool(gaps.mean() > gaps.std() / len(gaps) ** 0.5)
 
 
@@ -193,8 +197,8 @@ def _boosted(train: Sequences, rival: Tensor | None, seed: int) -> BoostedFit | 
         return None
     classes = len(train.target.classes or ())
     description = describe_features(train, ("summaries",))[0]
-    features, goal, fold = rows_of(LinearStart(description, 1), train, folds_for(train, seed), None)
-    fit = fit_boosting(features, goal, fold, classes, rival=rival, seed=seed)
+    rows = rows_of(LinearStart(description, 1), train, folds_for(train, seed), None)
+    fit = fit_boosting(rows.features, rows.goal, rows.folds, classes, rival=rival, seed=seed, weights=rows.weights)
     if fit is None:
         return None
     made = _with_trees(description, fit.trees)

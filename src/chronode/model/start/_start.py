@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -213,12 +213,12 @@ class StartFit:
         s = parts[0] if len(parts) == 1 else concat(parts)
         assert s.target is not None
         assert isinstance(self.start, LinearStart)
-        features, goal, _ = rows_of(self.start, _some(s), None, self.relative)
+        features, goal, _, weights = rows_of(self.start, _some(s), None, self.relative)
         classes = len(s.target.classes or ())
         if self.scale is not None:
             goal, classes = class_columns(goal, classes), 0
         folds = torch.arange(len(features)) % 2
-        options: dict[str, Any] = {"clip": self.start.features.clip, "penalties": (self.penalty,)}
+        options: dict[str, Any] = {"clip": self.start.features.clip, "penalties": (self.penalty,), "weights": weights}
         linear = fit_linear(features, goal, folds, classes=classes, **options).linear
         start = LinearStart(self.description, linear.weight.shape[1])
         start.load_state_dict(self.start.state_dict())
@@ -286,11 +286,12 @@ def fit_each(
     for description in descriptions:
         start = LinearStart(description, classes or train.target.values.shape[1])
         _learn_features(start, few)
-        features, goal, fold = rows_of(start, few, folds, view)
+        features, goal, fold, weights = rows_of(start, few, folds, view)
         if len(fold.unique()) < 2:  # a single series with a target at every step: stretches of it
             fold = torch.arange(len(fold)) * FOLDS // len(fold)
-        judge = rows_of(start, valid, None, view)[:2] if len(valid) else None
-        options: dict[str, Any] = {"clip": start.features.clip, "judge": judge}
+        judged = rows_of(start, valid, None, view) if len(valid) else None
+        judge = None if judged is None else (judged.features, judged.goal, judged.weights)
+        options: dict[str, Any] = {"clip": start.features.clip, "judge": judge, "weights": weights}
         with threads(threads_for(features.numel())):
             if classes:
                 choice = fit_classes(features, goal, fold, classes, logistic=start.features.few, **options)
@@ -384,10 +385,17 @@ def _learn_features(start: LinearStart, s: Sequences) -> None:
     start.features.fit(batch.x, **batch.times)
 
 
-def rows_of(
-    start: FeatureStart, s: Sequences, folds: Tensor | None, relative: Relative | None
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Returns features, targets and folds with one row per series, or per step."""
+class FeatureRows(NamedTuple):
+    """Features, targets, folds and weights (None for equal weights) with one row per series, or per step."""
+
+    features: Tensor
+    goal: Tensor
+    folds: Tensor
+    weights: Tensor | None
+
+
+def rows_of(start: FeatureStart, s: Sequences, folds: Tensor | None, relative: Relative | None) -> FeatureRows:
+    """Returns the rows that a start is fitted to."""
     assert s.target is not None
     found, goals, parts = [], [], []
     for batch, rows in _batches(s):
@@ -403,7 +411,9 @@ def rows_of(
         goals.append(goal)
         parts.append(fold)
     goal = torch.cat(goals)
-    return torch.cat(found), goal.double() if goal.dtype.is_floating_point else goal, torch.cat(parts)
+    goal = goal.double() if goal.dtype.is_floating_point else goal
+    weights = s.target_weights()
+    return FeatureRows(torch.cat(found), goal, torch.cat(parts), None if weights is None else torch.from_numpy(weights))
 
 
 def _inside(batch: Batch) -> Tensor:
