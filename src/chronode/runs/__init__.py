@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ._folds import CrossValidation, cross_validate
     from ._lock import FolderLock
     from ._loggers import check_loggers
-    from ._prepare import Prepared, prepare, prepared_for, source_of
+    from ._prepare import SECOND_FILES, Prepared, prepare, prepared_for, source_of
     from ._read_options import asked_of, reading_fields
     from ._results import STRONG_BASELINE
     from ._score import score

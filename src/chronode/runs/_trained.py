@@ -27,7 +27,7 @@ from ._again import check_unchanged, prepare_again
 from ._card import model_card
 from ._config import Config
 from ._folder import Run
-from ._prepare import DataFacts, Prepared, prepare
+from ._prepare import SECOND_FILES, DataFacts, Prepared, prepare
 from ._results import objective_section
 from ._summary import read_summary
 from ._train import check_registered, config_from, config_of
@@ -185,7 +185,7 @@ def _without_folders(facts: Mapping[str, Any]) -> dict[str, Any]:
     shared = dict(facts)
     if "config" in facts:
         data = facts["config"]["data"]
-        names = {name: Path(data[name]).name for name in ("source", "test") if data.get(name)}
+        names = {name: Path(data[name]).name for name in ("source", *SECOND_FILES) if data.get(name)}
         shared["config"] = {**facts["config"], "data": {**data, **names}}
     if "file" in (source := facts.get("data", {}).get("source", {})):
         shared["data"] = {**facts["data"], "source": {**source, "file": Path(source["file"]).name}}

@@ -12,6 +12,7 @@ from typing import Any
 from ..data import is_there
 from ..nn import find_model
 from ..runs import (
+    SECOND_FILES,
     Config,
     Draw,
     Run,
@@ -109,9 +110,9 @@ def identity(config: Config, file: dict[str, Any] | None) -> dict[str, Any]:
     """Returns what determines the result of a run as plain data, independent of the location of the file."""
     description = config.as_dict()
     description["data"]["source"] = file or config.data.source
-    test = Path(description["data"].pop("test"))
-    if config.data.test:
-        description["data"]["test"] = source_of(test) if is_there(test) else config.data.test
+    for name in SECOND_FILES:
+        if path := description["data"].pop(name):
+            description["data"][name] = source_of(path) if is_there(path) else path
     del description["training"]["threads"]
     return json.loads(json.dumps(description))
 
