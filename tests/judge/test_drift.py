@@ -119,8 +119,9 @@ def test_errors_of_one_series_rarely_raise_a_false_alarm():
     for seed in range(60):
         rng = np.random.default_rng(seed)
         noise = np.convolve(rng.normal(size=400), np.ones(4), "valid")[:, None]
-        sides = [(part, np.zeros_like(part), units_of(np.zeros(len(part)), 4)) for part in (noise[:150], noise[150:])]
+        halves = (noise[:150], noise[150:])
+        sides = [KnownRows(part, 0 * part, units_of(np.zeros(len(part)), 4), None) for part in halves]
         alarms.append(metric_change("rmse", *sides, level=0.05, seed=seed).is_worse)
     assert np.sum(alarms) <= 7
-    one = [(part, true, np.zeros(len(part))) for part, true, _ in sides]
+    one = [side._replace(groups=np.zeros(len(side.true))) for side in sides]
     assert np.isnan(metric_change("rmse", *one).low) and not metric_change("rmse", *one).is_worse

@@ -308,7 +308,7 @@ def _ends(
     for row, length in enumerate(s.lengths.tolist()):
         # At least half of what is known is left for targets: of a part by time, that is what comes before its end.
         times = None if between is None else s[row].times
-        before_end = length if between is None else int((times < between[1]).sum())
+        before_end = length if between is None or times is None else int((times < between[1]).sum())
         fewest = max(1, min(window, (before_end - horizon) // 2)) if least is None else least
         ends = np.arange(length - horizon, fewest - 1, -stride)[::-1]
         if times is not None and between is not None:
