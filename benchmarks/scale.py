@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import http.client
 import json
 import os
+import re
 import resource
 import shutil
 import statistics
@@ -29,6 +31,7 @@ import numpy as np
 ROLES = {"id": "patient", "time": "minute", "target": "ill"}
 FILES = 20
 STEPS = 200
+IDS = 10_000
 
 
 def tables(folder: Path, rows: int) -> None:
@@ -103,7 +106,7 @@ def _epoch(folder: Path, *, loaded: bool) -> dict:
     assembly = assemble_run(config, prepared)
     wall, cpu = time.perf_counter(), time.process_time()
     assembly.fit()
-    return {"fit_seconds": time.perf_counter() - wall, "fit_cpu": time.process_time() - cpu}
+    return {"work_seconds": time.perf_counter() - wall, "work_cpu": time.process_time() - cpu}
 
 
 def epoch_store(folder: Path) -> dict:
@@ -136,38 +139,91 @@ def _text(folder: Path, suffix: str) -> Path:
 
     path = folder / f"read.{suffix}"
     if not path.exists():
-        frame = polars.read_parquet(sorted((folder / "readings").glob("*.parquet"))[: max(1, FILES // 4)])
+        frame = polars.read_parquet(sorted((folder / "readings").glob("*.parquet"))[: FILES // 2])
         frame.write_csv(path) if suffix == "csv" else frame.write_parquet(path)
     return path
 
 
-def read_csv(folder: Path) -> dict:
+def _read(path: Path) -> dict:
+    """CPU seconds of reading alone, after the imports, as for polars."""
+    import pyarrow.compute
+    import pyarrow.csv
+    import pyarrow.parquet  # noqa: F401
+
     from chronode.data import read
 
-    return {"rows": read(_text(folder, "csv"), **ROLES).rows}
+    wall, cpu = time.perf_counter(), time.process_time()
+    rows = read(path, **ROLES).rows
+    return {"rows": rows, "work_seconds": time.perf_counter() - wall, "work_cpu": time.process_time() - cpu}
+
+
+def _read_by_polars(path: Path) -> dict:
+    import polars
+
+    wall, cpu = time.perf_counter(), time.process_time()
+    (polars.read_csv(path) if path.suffix == ".csv" else polars.read_parquet(path)).sort("patient", "minute")
+    return {"work_seconds": time.perf_counter() - wall, "work_cpu": time.process_time() - cpu}
+
+
+def read_csv(folder: Path) -> dict:
+    return _read(_text(folder, "csv"))
 
 
 def polars_csv(folder: Path) -> dict:
-    import polars
-
-    polars.read_csv(_text(folder, "csv")).sort("patient", "minute")
-    return {}
+    return _read_by_polars(_text(folder, "csv"))
 
 
 def read_parquet(folder: Path) -> dict:
-    from chronode.data import read
-
-    return {"rows": read(_text(folder, "parquet"), **ROLES).rows}
+    return _read(_text(folder, "parquet"))
 
 
 def polars_parquet(folder: Path) -> dict:
-    import polars
-
-    polars.read_parquet(_text(folder, "parquet")).sort("patient", "minute")
-    return {}
+    return _read_by_polars(_text(folder, "parquet"))
 
 
-FIGURES = ["pack", "train", "epoch", "read", "predict"]
+def observe(folder: Path) -> dict:
+    """Observations per second of `chronode serve` on one core: 10,000 ids, one connection that waits for answers."""
+    program = "import os; os.sched_setaffinity(0, {0}); from chronode.cli import main; main()"
+    command = [sys.executable, "-c", program, "serve", str(folder / "run"), "--port", "0"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    address = next(found[1] for line in process.stderr if (found := re.search(r"listening on http://(\S+)", line)))
+    os.sched_setaffinity(0, {1})
+    result, connection = {}, http.client.HTTPConnection(address.rstrip("/"), timeout=60)
+    try:
+        minute = 0
+        for size in (200, 50, 1):
+            rounds, waits = max(200, min(IDS * 2 // size, 1000)), []
+            begun, used = time.perf_counter(), _cpu(process.pid)
+            for number in range(rounds):
+                ids = [(number * size + i) % IDS for i in range(size)]
+                minute += 1
+                rows = [{"patient": id, "minute": minute, "pulse": 0.5, "pressure": -0.1, "oxygen": 0.2} for id in ids]
+                sent = time.perf_counter()
+                connection.request("POST", "/observe", json.dumps(rows), {"Content-Type": "application/json"})
+                answer = connection.getresponse()
+                content = answer.read()
+                assert answer.status == 200, content
+                waits.append(time.perf_counter() - sent)
+            seconds, cpu, count = time.perf_counter() - begun, _cpu(process.pid) - used, rounds * size
+            result[f"{size} per request"] = {
+                "per second": count / seconds,
+                "per CPU second": count / cpu,
+                "p99 ms": 1000 * sorted(waits)[int(0.99 * rounds)],
+            }
+    finally:
+        process.terminate()
+        process.wait()
+    return result
+
+
+def _cpu(process: int) -> float:
+    """Returns the CPU seconds of a process (Linux)."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+FIGURES = ["pack", "train", "epoch", "read", "predict", "observe"]
 PAIRS = {
     "pack / COPY ORDER BY of DuckDB": ("pack", "copy", 2),
     "epoch from the store / from memory": ("epoch_store", "epoch_memory", 2),
@@ -242,6 +298,9 @@ def main() -> None:
         measured("pack", given.folder)  # for those that read the store
     if "train" in given.figures or not (given.folder / "run").is_dir():
         result["train"] = measured("train", given.folder)
+    if "observe" in given.figures:
+        result["observe"] = measured("observe", given.folder)
+        print(json.dumps(result["observe"]), flush=True)
     for title, (one, other, times) in PAIRS.items():
         if not any(title.startswith(name) or one.startswith(name) for name in given.figures):
             continue
@@ -250,7 +309,7 @@ def main() -> None:
             for name in (one, other):
                 runs[name].append(measured(name, given.folder))
         found = {name: _median(own) for name, own in runs.items()}
-        seconds, cpu = ("fit_seconds", "fit_cpu") if "fit_cpu" in found[one] else ("seconds", "cpu")
+        seconds, cpu = ("work_seconds", "work_cpu") if "work_cpu" in found[one] else ("seconds", "cpu")
         ratios = {kind: found[one][key] / found[other][key] for kind, key in (("time", seconds), ("CPU", cpu))}
         result["figures"][title] = {"ratio": ratios, **found}
         print(

@@ -4,6 +4,7 @@ import io
 import json
 import shutil
 import signal
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
@@ -220,6 +221,23 @@ def test_states_are_saved_at_intervals_and_survive_a_kill(home, rows, wanted, tm
         server.stop(signal.SIGKILL)
     with served(home / "ward.chronode", "--state", state) as server:
         server.ask("/observe", rows[20:])
+        for patient in wanted:
+            close(server.ask(f"/state/{patient}")[1], wanted[patient])
+
+
+@pytest.mark.slow
+def test_nine_kills_lose_and_double_no_observation(home, rows, wanted, tmp_path):
+    """A client that sends again what may be lost, and a service that ignores what it has, end with the numbers of one
+    that was never killed.
+    """
+    options = ("--state", tmp_path / "ward.state", "--save-every", "0.05s", "--late", "ignore")
+    for number in range(1, 10):
+        with served(home / "ward.chronode", *options) as server:
+            assert server.ask("/observe", rows[: len(rows) * number // 10])[0] == 200
+            time.sleep(0.02 * number)
+            server.stop(signal.SIGKILL)
+    with served(home / "ward.chronode", *options) as server:
+        assert server.ask("/observe", rows)[0] == 200
         for patient in wanted:
             close(server.ask(f"/state/{patient}")[1], wanted[patient])
 

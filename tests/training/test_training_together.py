@@ -88,6 +88,27 @@ def test_a_killed_process_costs_nothing(tmp_path):
     assert helpers.processes == []
 
 
+@pytest.mark.slow
+def test_nine_kills_of_processes_lose_and_double_no_series(tmp_path, monkeypatch):
+    """Each of the nine kills is at another batch; checkpoints are written after each batch, or at ends of epochs."""
+    monkeypatch.setattr("chronode.training._assembly._ATTEMPTS", 20)
+    data, helpers, done, kills = series(), LocalHelpers(), [], []
+    settings = Settings(epochs=4, batch_size=5, devices=3, seed=1, early_stop=0)
+
+    def listen(event):
+        if isinstance(event, BatchDone):
+            done.append(event.step)
+            if len(kills) < 9 and event.step >= 2 * len(kills) + 1:
+                kills.append(event.step)
+                os.kill(helpers.processes[len(kills) % 2].pid, signal.SIGKILL)
+
+    together = assemble(_parts(data), spec_for(data, "gru"), settings)
+    fitted = together.fit(on_event=listen, store=Store(tmp_path), helpers=helpers, save_minutes=0)
+    assert len(kills) == 9 and fitted.record.steps == 24 and sorted(set(done)) == list(range(1, 25))
+    alone = assemble(_parts(data), spec_for(data, "gru"), replace(settings, devices=1)).fit()
+    torch.testing.assert_close(weights(fitted.model), weights(alone.model), rtol=1e-4, atol=1e-6)
+
+
 def any_notes(events):
     return [event for event in events if isinstance(event, Note) and "last checkpoint" in event.text]
 
