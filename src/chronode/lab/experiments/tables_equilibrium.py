@@ -13,8 +13,10 @@ from .recipe import Recipe, add_recipe
 _LONG = 1e-3
 # With clipped gradients higher rates work: after 600 steps of sequential MNIST, iRNN (K=1) has a validation accuracy of
 # 58.6% with a rate of 0.001 and 76.9% with 0.003 and clipped gradients; after 600 batches of 64, 68.1%.
-# The baselines have a quarter of the steps.
-_BASELINES = {name: {"steps": 4_000} for name in ("fastrnn", "fastgrnn", "rnn", "antisymmetric", "lstm", "gru")}
+# The baselines have a tenth of the steps.
+_BASELINES = {name: {"steps": 1_600} for name in ("fastrnn", "fastgrnn", "rnn", "antisymmetric", "lstm", "gru")}
+# In the papers, the LSTM is at chance on padded images.
+_NOISY = {**_BASELINES, "lstm": {"steps": 400}}
 _PIXELS = in_steps(16_000, learning_rate=3e-3, clip=1.0, batch_size=64, by_model=_BASELINES)
 # Windows of one subject are similar, and models overfit to the training subjects.
 _SUBJECTS: dict[str, Any] = {"optimizer": "adamw", "weight_decay": 0.01, "model": {"dropout": 0.3}, "refit": True}
@@ -24,7 +26,7 @@ _PLAIN = {"rnn": {"learning_rate": 1e-3}}
 _KAG_LAPTOP: Mapping[str, Budget] = {
     "smnist": _PIXELS,
     "psmnist": _PIXELS,
-    "noisy-mnist": in_steps(8_000, learning_rate=3e-3, clip=1.0, batch_size=64),
+    "noisy-mnist": in_steps(8_000, learning_rate=3e-3, clip=1.0, batch_size=64, by_model=_NOISY),
     "noisy-cifar": in_steps(4_000, learning_rate=_LONG),
     "har-2": in_steps(800, seeds=3, **_SUBJECTS),
     "dsa-19": in_steps(1_500, learning_rate=3e-3, refit=True),
@@ -42,7 +44,10 @@ _SIGMOID: dict[str, Any] = {**_JITTER, "learning_rate": 3e-3, "model": {"dropout
 # after 60 epochs 0.295 with it (93.5%), and 0.205 with jitter and a running mean of the weights in addition (94.1%).
 _WORDS: dict[str, Any] = {**COSINE, "clip": 1.0, "shift": 8, "jitter": 0.1, "by_model": _PLAIN}
 _WORDS |= {"average": "ema", "average_decay": 0.998, "seeds": 3}
-_SENSORS: dict[str, Any] = {"learning_rate": 1e-2, "schedule": "step", "drop_epochs": [200], "drop_factor": 0.1}
+# On a held-out person of the training persons, FastGRNN has 68.9 and 57.6% (two persons, 600 steps), with dropout, a
+# running mean of the weights and a jitter of 0.3 74.8 and 69.9%, with a jitter of 0.6 73.9 and 74.7%.
+_PERSONS: dict[str, Any] = {"learning_rate": 3e-3, "jitter": 0.6, "average": "ema", "average_decay": 0.99}
+_PERSONS |= {"model": {"dropout": 0.3}, "refit": True, "seeds": 3}
 _KAG_LONG: Mapping[str, Budget] = {
     "smnist": in_steps(56_000, learning_rate=3e-3, clip=1.0, batch_size=64),
     "psmnist": in_steps(56_000, learning_rate=3e-3, clip=1.0, batch_size=64),
@@ -50,7 +55,7 @@ _KAG_LONG: Mapping[str, Budget] = {
     "noisy-cifar": in_epochs(20, **COSINE, learning_rate=3e-3, clip=1.0, batch_size=64),
     "har-2": in_steps(2_400, **_JITTER),
     "sigmoid": in_steps(4_800, **_SIGMOID),
-    "dsa-19": in_epochs(300, seeds=3, batch_size=100, **_SENSORS, refit=True),
+    "dsa-19": in_steps(600, **_PERSONS),
     "google-12": in_epochs(60, **_WORDS),
     "google-30": in_epochs(30, **_WORDS),
     # SGD with rates of 5 and 20, as of other language models, diverged at the second step.
