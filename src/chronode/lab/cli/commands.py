@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from ...cli.flags import words
-from ...cli.options import Address, EngineName, Workers, engine_for, with_plugins
+from ...cli.options import Address, EngineName, engine_for, with_plugins
 from ...system import built_in
 
 
@@ -72,7 +72,14 @@ def reproduce(
     seeds: Annotated[
         int | None, typer.Option(min=1, help="Most seeds of a number; by default those of the recipe. [example: 1]")
     ] = None,
-    workers: Workers = 1,
+    workers: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Number of models trained at a time, each in its own process; 0 with Ray: one for each core.",
+            rich_help_panel="Workers",
+        ),
+    ] = 1,
     engine: EngineName = "local",
     address: Address = None,
     ledger: Annotated[Path, typer.Option(help="Folder of the ledger.")] = Path("results"),
