@@ -7,7 +7,8 @@
     python benchmarks/arena.py page
 
 Every figure is stored in benchmarks/arena.json as soon as it is known, and what is there is not computed again
-(`--again COLUMN` does). `page` writes docs/arena.md and its pictures, which every other command does at its end.
+(`--again COLUMN` does). `--only COLUMN` leaves out the other methods. `page` writes docs/arena.md and its pictures,
+which every other command does at its end.
 
 - `ucr`: 61 sets of the UCR archive, the default split, accuracy; the smallest sets first.
 - `p12`: PhysioNet 2012, the five splits that Raindrop published, AUROC and AUPRC. All methods are fitted to the
@@ -197,14 +198,15 @@ def remembered(task):
     return {"accuracy": float(right.mean()), "cpu": round(time.process_time() - began, 2), **facts}
 
 
-def measure(arena, names, stored, save):
-    """Measures what is missing; `stored` has the results of the arena, by name and column."""
+def measure(arena, names, only, stored, save):
+    """Measures what is missing, of all methods or of one; `stored` has the results of the arena, by name and column."""
     if arena == "memory":
         for task in names or TASKS:
             save(task, CHRONODE, lambda task=task: remembered(task))
         return
     listed, load, methods, score = ARENAS[arena]
     names = names or listed()
+    methods = {column: method for column, method in methods.items() if only in (None, column)}
     if "MiniRocket" in methods and any("MiniRocket" not in stored.get(name, {}) for name in names):
         _compile()
     for name in names:
@@ -233,6 +235,7 @@ def main():
     options.add_argument("arena", choices=[*ARENAS, "memory", "page"])
     options.add_argument("names", nargs="*")
     options.add_argument("--again", help="column to measure again")
+    options.add_argument("--only", help="column to measure, without the others")
     asked = options.parse_args()
     found = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
 
@@ -248,7 +251,7 @@ def main():
         print(asked.arena, name, column, row[column], flush=True)
 
     if asked.arena != "page":
-        measure(asked.arena, asked.names, found.get(asked.arena, {}), save)
+        measure(asked.arena, asked.names, asked.only, found.get(asked.arena, {}), save)
     write_page(found)
 
 
