@@ -25,7 +25,8 @@ summaries of each series, and MiniRocket of aeon. Results are added to `benchmar
 from it. Settings are chosen on training parts. The rules by which boosting joins a stack were written after the test
 scores of the two SonyAIBO sets were seen, so those sets are not blind; that it needs 100 series, and that patterns of
 changes take part, was decided on samples of 25, 60 and 150 series of the training parts of seven other sets. CPU
-seconds are those of fitting and predicting in one thread, on a machine that was busy.
+seconds are those of fitting and predicting in one thread, on a machine that was busy; those of the peers were measured
+in an earlier session.
 """
 _MEMORY = """`benchmarks/arena_memory.py` generates series whose target depends on the order or the times of events far
 back: 600 to 4,000 for training, 400 to 1,000 for test. The rules of the race were chosen on validation parts of series
