@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import hashlib
 import threading
 from dataclasses import dataclass
@@ -10,14 +12,14 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
-from . import build
+from . import build, triton
 from ._emit_cpu import Source, emit
 from ._fingerprint import remembered
 from ._lower import Step, lower
 from ._node import EXPENSIVE, Node
 from ._recorded import Unsupported
-from ._run import Compiled, loaded
-from ._trace import dtype_of, keeping_buffers, trace
+from ._run import Compiled, Native, loaded
+from ._trace import device_of, dtype_of, keeping_buffers, trace
 from ._verify import check
 from ._views import View
 
@@ -33,6 +35,7 @@ class _Form:
         equal_gaps: Whether it is for steps with the same gap.
         last: Whether it is for calls of which only the last y is needed.
         step: The graph of its step, or why there is none.
+        gpu: Whether it is for a GPU.
         source: The C++ source, once it was needed.
         kernel: The kernel, once it was needed, or why there is none.
     """
@@ -41,6 +44,7 @@ class _Form:
     equal_gaps: bool
     last: bool
     step: Step | Unsupported
+    gpu: bool = False
     source: Source | None = None
     kernel: Compiled | Unsupported | None = None
 
@@ -79,6 +83,38 @@ def kernel_of(
     if isinstance(form.kernel, Unsupported) and (form.equal_gaps or form.last):
         return kernel_of(cell, dtype)
     return _supported(form.kernel)
+
+
+def gpu_kernel_of(cell: nn.Module, dtype: torch.dtype) -> Compiled:
+    """Returns the kernel that runs exactly this cell on a GPU, in float32 or float64.
+
+    Raises:
+        Unsupported: Its loop is not element-wise, or cannot be compiled; the message gives the reason.
+    """
+    make = functools.partial(_gpu_form, cell, dtype)
+    form = remembered(cell, (dtype, torch.get_default_dtype(), "gpu"), make)
+    if form.kernel is None:
+        with _lock:
+            form.kernel = form.kernel or _built(_in(cell, dtype), form)
+    return _supported(form.kernel)
+
+
+def gpu_source_of(cell: nn.Module, dtype: torch.dtype | None = None) -> triton.Source:
+    """Returns the Triton source of the cell's kernel.
+
+    Raises:
+        Unsupported: Its loop is not element-wise, or cannot be compiled; the message gives the reason.
+    """
+    return triton.emit(_supported(_gpu_form(cell, dtype or dtype_of(cell)).step))
+
+
+def _gpu_form(cell: nn.Module, dtype: torch.dtype) -> _Form:
+    return _Form(dtype, False, False, _traced(_in(cell, dtype), dtype, False, False, gpu=True), gpu=True)
+
+
+def _in(cell: nn.Module, dtype: torch.dtype) -> nn.Module:
+    """Returns the cell, or a copy of one with weights of 16 bits, in the precision of its states."""
+    return cell if dtype_of(cell) == dtype else copy.deepcopy(cell).to(dtype)
 
 
 def source_of(cell: nn.Module, dtype: torch.dtype | None = None, equal_gaps: bool = False, last: bool = False) -> str:
@@ -157,16 +193,19 @@ def _depends_on_gaps(step: Step) -> bool:
     return any(node.op in EXPENSIVE and node.size > 1 for node in alone)
 
 
-def _traced(cell: Any, dtype: torch.dtype, equal_gaps: bool, last: bool) -> Step | Unsupported:
+def _traced(
+    cell: Any, dtype: torch.dtype, equal_gaps: bool, last: bool, gpu: bool = False
+) -> Step | Unsupported:
     try:
         if dtype not in (torch.float32, torch.float64):
             raise Unsupported(f"has parameters of {dtype}, not float32 or float64")
         with _lock, keeping_buffers(cell):
             with torch.no_grad():
-                projected = cell.project_sequence(torch.zeros(2, 2, cell.input_size, dtype=dtype), None)
+                x = torch.zeros(2, 2, cell.input_size, dtype=dtype, device=device_of(cell))
+                projected = cell.project_sequence(x, None)
             # A projection in which steps or sequences depend on each other is not part of the step.
             features = cell.input_size if projected is None else projected.shape[-1]
-            form = {"with_project": projected is None, "equal_gaps": equal_gaps, "lift": last}
+            form = {"with_project": projected is None, "equal_gaps": equal_gaps, "lift": last, "separate": gpu}
             return lower(trace(cell, features, dtype, **form))
     except Unsupported as reason:
         return reason
@@ -180,9 +219,14 @@ def _source(form: _Form) -> Source:
 
 def _built(cell: nn.Module, form: _Form) -> Compiled | Unsupported:
     try:
-        step, source = _supported(form.step), _source(form)
-        key = _key(step, source)
-        kernel = loaded(key) or Compiled(key, step, source, form.dtype, build.load(source.text))
+        step = _supported(form.step)
+        source = triton.emit(step) if form.gpu else _source(form)
+        key = _key(step, source) + ("" if isinstance(source, Source) else f" on a GPU in {form.dtype}")
+        kernel = loaded(key)
+        if kernel is None and isinstance(source, Source):
+            kernel = Native(key, step, source, form.dtype, build.load(source.text))
+        elif kernel is None:
+            kernel = triton.OnGpu(key, step, source, form.dtype)
         with keeping_buffers(cell):
             check(cell, kernel, form.equal_gaps)
         return kernel
@@ -192,12 +236,12 @@ def _built(cell: nn.Module, form: _Form) -> Compiled | Unsupported:
         return Unsupported(f"the step {reason}")
 
 
-def _key(step: Step, source: Source) -> str:
+def _key(step: Step, source: Source | triton.Source) -> str:
     """Returns a hash of everything that was traced: the source, and what torch runs before and after it."""
     text = hashlib.sha256(f"{source.text}{step.traced.captured}{step.traced.with_project}{step.traced.reach}".encode())
     for draw in step.draws:
         text.update(repr(draw).encode())
-    for graph in filter(None, (step.traced.prefix, step.derived, step.finish, step.traced.readout)):
+    for graph in filter(None, (step.traced.prefix, step.derived, step.finish, step.traced.readout, step.traced.lead)):
         text.update(graph.code.encode())
         for name, tensor in _constants(graph).items():
             text.update(f"{name}{tensor.dtype}{tuple(tensor.shape)}".encode())

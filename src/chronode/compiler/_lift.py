@@ -48,10 +48,10 @@ def lifted(step: fx.GraphModule, states: int, draws: int, batch: int) -> Lifted 
     inputs = [node for node in nodes if node.op == "placeholder"]
     output: Any = next(node for node in nodes if node.op == "output")
     y, *new = output.args[0]
-    shared = _shared(nodes, set(inputs[2 + states + draws :]))
+    shared = shared_nodes(nodes, set(inputs[2 + states + draws :]))
     rows_everywhere = {*inputs[:2], *inputs[2 + states : 2 + states + draws], *shared}
-    loop = _needed_by(new)
-    behind = {node for node in _needed_by([y]) if node not in loop and node not in rows_everywhere} - set(inputs)
+    loop = needed_by(new)
+    behind = {node for node in needed_by([y]) if node not in loop and node not in rows_everywhere} - set(inputs)
     for node in nodes:  # a slice of a value of the loop is taken there, so that fewer elements leave it
         if node in behind and is_view(node) and not any(arg in behind for arg in node.all_input_nodes):
             behind.discard(node)
@@ -66,12 +66,12 @@ def lifted(step: fx.GraphModule, states: int, draws: int, batch: int) -> Lifted 
     if sum(sizes) > _MOST_WIDE * y.meta["val"].shape[1] or any(arg.meta["val"].shape[0] != batch for arg in sources):
         return None
     return Lifted(
-        _loop(step, nodes, loop | _needed_by(sources), sources, new, batch),
+        _loop(step, nodes, loop | needed_by(sources), sources, new, batch),
         _readout(step, [node for node in nodes if node in behind or node in shared], inputs, states, sources, y, batch),
     )
 
 
-def _needed_by(ends: list[fx.Node]) -> set[fx.Node]:
+def needed_by(ends: list[fx.Node]) -> set[fx.Node]:
     needed: set[fx.Node] = set()
     pending = list(ends)
     while pending:
@@ -82,7 +82,7 @@ def _needed_by(ends: list[fx.Node]) -> set[fx.Node]:
     return needed
 
 
-def _shared(nodes: list[fx.Node], tensors: set[fx.Node]) -> set[fx.Node]:
+def shared_nodes(nodes: list[fx.Node], tensors: set[fx.Node]) -> set[fx.Node]:
     """Returns the tensors and what depends on them alone."""
     shared = set(tensors)
     for node in nodes:

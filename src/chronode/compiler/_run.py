@@ -17,69 +17,89 @@ from ._lower import Step
 from ._trace import named
 
 _kernels: dict[str, Compiled] = {}
+_SHORT = (torch.bfloat16, torch.float16)
 
 
 @dataclass
 class Compiled:
-    """A loaded kernel.
+    """A loaded kernel; a subclass for each kind of device.
 
     Attributes:
         key: Its unique name.
         step: The graph that it was compiled from.
-        source: The C++ source and its sizes.
+        source: The source and its sizes.
         dtype: The dtype of all its arrays.
-        library: The loaded code.
     """
 
     key: str
     step: Step
-    source: Source
+    source: Any
     dtype: torch.dtype
-    library: ctypes.CDLL
 
     def __post_init__(self) -> None:
-        self.library.chronode_compiled_cell.restype = ctypes.c_void_p
-        self.table = ctypes.c_void_p(self.library.chronode_compiled_cell())
         _kernels[self.key] = self
 
     def run(
         self, cell: Any, x: Tensor, state: Sequence[Tensor], dt: Tensor, plan: Any
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Runs the cell over a sequence, as `driver.run` does; under autocast in float32."""
+        """Runs the cell over a sequence, as `driver.run` does; under autocast and for inputs of 16 bits in float32."""
         if autocasts(x):
-            with torch.autocast("cpu", enabled=False):
+            with torch.autocast(x.device.type, enabled=False):
                 floats = [part.to(self.dtype) for part in state]
                 y, end = self.run(cell, x.to(self.dtype), floats, dt.to(self.dtype), plan)
             return y.to(x.dtype), end
         if not self.step.traced.with_project:
             x = cell.project_sequence(x, plan.valid(x))
+        if x.dtype == self.dtype:
+            return self._run(cell, x, state, dt, plan)
+        y, end = self._run(cell, x.to(self.dtype), [part.to(self.dtype) for part in state], dt.to(self.dtype), plan)
+        return y.to(x.dtype), tuple(after.to(before.dtype) for after, before in zip(end, state, strict=True))
+
+    def _run(
+        self, cell: Any, x: Tensor, state: Sequence[Tensor], dt: Tensor, plan: Any
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
         tensors, derived = self._params(cell, dt)
-        rows = [_last_dense(x), dt, *self._draws(x)]
+        rows, given = self.inputs(x, dt, tensors)
         state = [part.flatten(1) for part in state]
-        keep = ops.needs_backward(x, dt, *state, *tensors)
+        keep = ops.needs_backward(*rows, *state, *tensors)
         interval = math.isqrt(len(x) - 1) + 1 if keep and plan.memory == "low" else 0
         lengths = None if plan.lengths is None else plan.lengths.contiguous()
         y, *rest = compiled_forward(self.key, rows, state, [*tensors, *derived], lengths, plan.last, keep, interval)
-        if self.step.traced.readout is not None:
-            y = self.step.traced.readout(y, *(_last_rows(row, plan.lengths) for row in rows), *tensors)
+        y = self.read_out(y, given, tensors, plan)
         return y, tuple(end.unflatten(1, shape) for end, shape in zip(rest, self.step.traced.shapes, strict=False))
 
-    def bind(self, cell: Any, x: Tensor, dt: Tensor, before: Sequence[Tensor], after: Sequence[Tensor]) -> Bound | None:
-        """Returns one step over fixed arrays, as `Kernel.bind` of one cell; None if torch does a part of the step."""
-        traced = self.step.traced
-        if not traced.with_project or self.step.draws or traced.readout is not None:
-            return None
-        tensors, derived = self._params(cell, dt.unsqueeze(0))
-        y, none = x.new_empty(x.shape[0], traced.y), [None] * (2 + len(before))  # lengths, kept values, checkpoints
-        rows, starts = [x.unsqueeze(0), dt.unsqueeze(0)], [part[0].flatten(1) for part in before]
-        call = _Call(rows, starts, [*tensors, *derived], none[0], True, 0, none[1:])
-        call.add(y, *(part[0].flatten(1) for part in after))
-        return BoundCall("compiled_forward", self.dtype, *call.arguments(self)), y
+    def inputs(self, x: Tensor, dt: Tensor, tensors: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        """Returns the rows of the loop, and what the readout needs besides."""
+        rows = [_last_dense(x), dt, *self._draws(x)]
+        return rows, rows
+
+    def read_out(self, y: Tensor, given: Sequence[Tensor], tensors: Sequence[Tensor], plan: Any) -> Tensor:
+        """Returns y from what left the loop."""
+        if self.step.traced.readout is None:
+            return y
+        return self.step.traced.readout(y, *(last_rows(row, plan.lengths) for row in given), *tensors)
+
+    def kept_size(self, last: bool) -> int:
+        """Returns the elements that are kept per row and step."""
+        return self.source.kept
+
+    def keeps_y(self, last: bool, interval: int) -> bool:
+        """Returns whether the backward pass reads y."""
+        return False
+
+    def forward(self, *arguments: Any) -> None:
+        """Fills the results of `compiled_forward`, whose arguments it takes without `key` and `keep`."""
+        raise NotImplementedError
+
+    def backward(self, *arguments: Any) -> None:
+        """Fills the results of `compiled_backward`, whose arguments it takes without `key`."""
+        raise NotImplementedError
 
     def _params(self, cell: Any, dt: Tensor) -> tuple[list[Tensor], list[Tensor]]:
         """Returns the tensors of `prefix`, with gradients, and those derived from them, as the kernel takes them."""
         traced = self.step.traced
-        weights = traced.prefix(*(named(cell, name, dt[0, :1]) for name in traced.captured))
+        captured = (named(cell, name, dt[0, :1]) for name in traced.captured)
+        weights = traced.prefix(*(one.to(self.dtype) if one.dtype in _SHORT else one for one in captured))
         with torch.no_grad():
             derived = [self._for_kernel(tensor) for tensor in self.step.derived(*weights)]
         return [self._for_kernel(tensor) for tensor in weights], derived
@@ -129,14 +149,82 @@ class Compiled:
         return list(self.step.finish(*tensors, *(pieces[i] for i in order)))
 
 
+@dataclass
+class Native(Compiled):
+    """A kernel for the CPU.
+
+    Attributes:
+        library: The loaded code.
+    """
+
+    source: Source
+    library: ctypes.CDLL
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.library.chronode_compiled_cell.restype = ctypes.c_void_p
+        self.table = ctypes.c_void_p(self.library.chronode_compiled_cell())
+
+    def bind(self, cell: Any, x: Tensor, dt: Tensor, before: Sequence[Tensor], after: Sequence[Tensor]) -> Bound | None:
+        """Returns one step over fixed arrays, as `Kernel.bind` of one cell; None if torch does a part of the step."""
+        traced = self.step.traced
+        if not traced.with_project or self.step.draws or traced.readout is not None:
+            return None
+        tensors, derived = self._params(cell, dt.unsqueeze(0))
+        y, none = x.new_empty(x.shape[0], traced.y), [None] * (2 + len(before))  # lengths, kept values, checkpoints
+        rows, starts = [x.unsqueeze(0), dt.unsqueeze(0)], [part[0].flatten(1) for part in before]
+        call = _Call(rows, starts, [*tensors, *derived], none[0], True, 0, none[1:])
+        call.add(y, *(part[0].flatten(1) for part in after))
+        return BoundCall("compiled_forward", self.dtype, *call.arguments(self)), y
+
+    def forward(
+        self,
+        rows: Sequence[Tensor],
+        states: Sequence[Tensor],
+        params: Sequence[Tensor],
+        lengths: Tensor | None,
+        last: bool,
+        interval: int,
+        results: Sequence[Tensor],
+    ) -> None:
+        """Fills the results of `compiled_forward`."""
+        call = _Call(rows, states, params, lengths, last, interval, results[1 + len(states) :])
+        call.add(results[0], *results[1 : 1 + len(states)])
+        call.run("forward", self)
+
+    def backward(
+        self,
+        rows: Sequence[Tensor],
+        states: Sequence[Tensor],
+        params: Sequence[Tensor],
+        lengths: Tensor | None,
+        last: bool,
+        interval: int,
+        kept: Sequence[Tensor],
+        grad_y: Tensor | None,
+        grad_ends: Sequence[Tensor | None],
+        wanted: tuple[bool, bool],
+        results: Sequence[Tensor],
+    ) -> None:
+        """Fills the results of `compiled_backward`."""
+        dx, ddt, *rest = results
+        call = _Call(rows, states, params, lengths, last, interval, kept)
+        call.add_strided(None if grad_y is None else _last_dense(grad_y), last)
+        call.add(*(None if grad is None else grad.contiguous() for grad in grad_ends))
+        call.add(dx if wanted[0] else None, ddt if wanted[1] else None, *rest)
+        call.run("backward", self)
+
+
 def loaded(key: str) -> Compiled | None:
     """Returns the kernel of that name if this process has loaded it."""
     return _kernels.get(key)
 
 
-def _last_rows(rows: Tensor, lengths: Tensor | None) -> Tensor:
+def last_rows(rows: Tensor, lengths: Tensor | None) -> Tensor:
     """Returns the rows of each sequence's last step."""
-    return rows[-1] if lengths is None else rows[lengths - 1, torch.arange(rows.shape[1])]
+    if lengths is None:
+        return rows[-1]
+    return rows[(lengths - 1).clamp(0, len(rows) - 1), torch.arange(rows.shape[1], device=rows.device)]
 
 
 def _last_dense(x: Tensor) -> Tensor:
@@ -156,7 +244,7 @@ def _forward_results(
     kernel, x = _kernels[key], rows[0]
     steps, batch = x.shape[:2]
     y = x.new_empty((batch, kernel.step.traced.y) if last else (steps, batch, kernel.step.traced.y))
-    kept = x.new_empty(steps * batch * kernel.source.kept if keep and not interval else 0)
+    kept = x.new_empty(steps * batch * kernel.kept_size(last) if keep and not interval else 0)
     marks = -(-steps // interval) if interval else 0
     return [y, *(torch.empty_like(s) for s in states), kept, *(s.new_empty(marks, *s.shape) for s in states)]
 
@@ -187,9 +275,7 @@ def compiled_forward(
     states = [state.contiguous() for state in states]
     _check_dtypes(_kernels[key], params, lengths, *rows, *states)
     results = _forward_results(key, rows, states, lengths, last, keep, interval)
-    call = _Call(rows, states, params, lengths, last, interval, results[1 + len(states) :])
-    call.add(results[0], *results[1 : 1 + len(states)])
-    call.run("forward", _kernels[key])
+    _kernels[key].forward(rows, states, params, lengths, last, interval, results)
     return results
 
 
@@ -216,12 +302,9 @@ def compiled_backward(
     """Returns the gradients of x and dt (empty if not needed) and of the states, and the sums for `finish`."""
     states = [state.contiguous() for state in states]
     _check_dtypes(_kernels[key], params, lengths, *rows, *states, *kept, grad_y, *grad_ends)
-    dx, ddt, *rest = results = _backward_results(key, rows, states, want_x, want_dt)
-    call = _Call(rows, states, params, lengths, last, interval, kept)
-    call.add_strided(None if grad_y is None else _last_dense(grad_y), last)
-    call.add(*(None if grad is None else grad.contiguous() for grad in grad_ends))
-    call.add(dx if want_x else None, ddt if want_dt else None, *rest)
-    call.run("backward", _kernels[key])
+    results = _backward_results(key, rows, states, want_x, want_dt)
+    given = (rows, states, params, lengths, last, interval, kept, grad_y, grad_ends)
+    _kernels[key].backward(*given, (want_x, want_dt), results)
     return results
 
 
@@ -282,18 +365,18 @@ class _Call:
         else:
             self.numbers += [0, tensor.stride(0)] if one_step else [tensor.stride(0), tensor.stride(1)]
 
-    def arguments(self, kernel: Compiled) -> tuple[Any, ...]:
+    def arguments(self, kernel: Native) -> tuple[Any, ...]:
         """Returns the arguments of both C functions."""
         return kernel.table, self.arrays, len(self.arrays), torch.tensor(self.numbers)
 
-    def run(self, name: str, kernel: Compiled) -> None:
+    def run(self, name: str, kernel: Native) -> None:
         """Calls the runtime."""
         ops.call(f"compiled_{name}", kernel.dtype, *self.arguments(kernel))
 
 
 def _setup(ctx: Any, inputs: tuple[Any, ...], output: list[Tensor]) -> None:
     key, rows, states, params, lengths, last, _, interval = inputs
-    kept = output[1 + len(states) :]
+    kept = [*output[1 + len(states) :], *([output[0]] if _kernels[key].keeps_y(last, interval) else [])]
     ctx.call = key, last, interval, len(rows), len(states), len(params)
     ctx.save_for_backward(*rows, *states, *params, lengths, *kept)
     ctx.set_materialize_grads(False)

@@ -20,9 +20,10 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from ..kernels import backend, weight_of
 from ._functional import without_writes
 from ._guard import recording_functions, refuse_hooks, with_functions
-from ._lift import lifted
+from ._lift import Lifted, lifted
 from ._prefix import divide
 from ._recorded import COMPLEX, Draw, Unsupported
+from ._separate import Separated, separated
 from ._substitutes import Substituted
 
 _SMALLEST_BATCH = 11
@@ -48,6 +49,7 @@ class Traced:
         backward: Whether `joint` contains the gradients.
         dtype: The only dtype of all values, if `backward`.
         readout: Computes y from the values that `joint` returns in its place, if the readout is not part of the loop.
+        lead: Computes the loop's input, in place of x, and what `readout` needs besides, for all steps at once.
         reach: For y and each part of the new state, which of x, dt, state, draws and prefix's tensors it has a gradient
             for; empty if `backward` is False.
     """
@@ -67,6 +69,7 @@ class Traced:
     dtype: torch.dtype | None = None
     reach: tuple[tuple[int, ...], ...] = ()
     readout: fx.GraphModule | None = None
+    lead: fx.GraphModule | None = None
 
 
 @contextmanager
@@ -89,6 +92,12 @@ def dtype_of(cell: Any) -> torch.dtype:
     return torch.get_default_dtype() if weight is None else weight.dtype
 
 
+def device_of(cell: Any) -> torch.device:
+    """Returns the device of a cell's weights, the CPU if it has none."""
+    weight = weight_of(cell)
+    return torch.device("cpu") if weight is None else weight.device
+
+
 def trace(
     cell: Any,
     features: int,
@@ -98,6 +107,7 @@ def trace(
     backward: bool = True,
     equal_gaps: bool = False,
     lift: bool = False,
+    separate: bool = False,
 ) -> Traced:
     """Records one step of a cell whose input has `features` features.
 
@@ -109,12 +119,13 @@ def trace(
         backward: Whether to trace the gradients too.
         equal_gaps: Whether dt is one number: what depends on it and on parameters alone is part of `prefix`.
         lift: Whether the readout leaves the loop over time, if it has a product.
+        separate: Whether everything that is not element-wise leaves the loop over time, where possible.
     """
-    batch, dtype = _batch_size(cell), dtype or dtype_of(cell)
+    batch, dtype, device = _batch_size(cell), dtype or dtype_of(cell), device_of(cell)
     # The compiler has rules for torch's products, not for those of chronode's kernels.
     with torch.random.fork_rng(devices=[]), torch.enable_grad(), backend("torch"):
-        x = torch.empty(batch, features, dtype=dtype).normal_()
-        dt = torch.empty(batch, 1, dtype=dtype).uniform_(0.1, 1)
+        x = torch.empty(batch, features, dtype=dtype).normal_().to(device)
+        dt = torch.empty(batch, 1, dtype=dtype).uniform_(0.1, 1).to(device)
         gap = dt[:1].clone() if equal_gaps else dt
         state = tuple(part.detach().clone() for part in cell.initial_state(batch, x))
         _check_state(state, batch, dtype if backward else None)
@@ -137,14 +148,20 @@ def trace(
         tensors = [tensor.detach() for tensor in prefix(*(named(cell, name, gap) for name in captured))]
         samples = [draw.sample(batch, x.dtype) for draw in draws]
         rows = [x, dt, *state, *samples]
-        apart = lifted(rest, len(state), len(draws), batch) if lift else None
+        apart: Lifted | Separated | None = lifted(rest, len(state), len(draws), batch) if lift else None
+        if separate:
+            if draws:
+                raise Unsupported("draws random numbers")
+            apart = separated(rest, len(state), batch)
+            rows[0] = torch.empty(batch, apart.features, dtype=dtype).normal_().to(device)
         rest = rest if apart is None else apart.loop
         joint, y = _joint(rest, rows, tensors, backward)
         reach = _reach(rest, [*rows, *tensors]) if backward else ()
     sizes = [part.shape[1] for part in state]
     readout = None if apart is None else apart.readout
-    recorded_as = (with_project, shapes, backward, dtype if backward else None, reach, readout)
-    return Traced(batch, captured, prefix, joint, features, y, sizes, draws, tensors, *recorded_as)
+    lead = apart.lead if isinstance(apart, Separated) else None
+    recorded_as = (with_project, shapes, backward, dtype if backward else None, reach, readout, lead)
+    return Traced(batch, captured, prefix, joint, rows[0].shape[1], y, sizes, draws, tensors, *recorded_as)
 
 
 def _batch_size(cell: Any) -> int:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ._recorded import Unsupported
 from ._run import Compiled
-from ._trace import reasons
+from ._trace import device_of, reasons
 
 _TOLERANCE = {torch.float32: 2e-3, torch.float64: 1e-8}
 _BATCH = 3
@@ -37,8 +37,9 @@ def check(cell: Any, kernel: Compiled, equal_gaps: bool = False) -> None:
 def _compare(cell: Any, kernel: Compiled, far: float, scale: float, equal_gaps: bool) -> None:
     with torch.random.fork_rng(devices=[]), torch.enable_grad():
         torch.manual_seed(0)
-        x = torch.empty(2, _BATCH, cell.input_size, dtype=kernel.dtype).normal_().requires_grad_()
-        dt = torch.empty(2, _BATCH, 1, dtype=kernel.dtype).uniform_(0.1, 1)
+        device = device_of(cell)
+        x = torch.empty(2, _BATCH, cell.input_size, dtype=kernel.dtype).normal_().to(device).requires_grad_()
+        dt = torch.empty(2, _BATCH, 1, dtype=kernel.dtype).uniform_(0.1, 1).to(device)
         dt = dt[:1, :1].expand_as(dt) if equal_gaps else dt.requires_grad_()
         start = (part.detach().clone() for part in cell.initial_state(_BATCH, x[0]))
         state = tuple((part + far * torch.randn_like(part)).requires_grad_() for part in start)
@@ -46,7 +47,7 @@ def _compare(cell: Any, kernel: Compiled, far: float, scale: float, equal_gaps: 
         torch.manual_seed(1)
         with reasons():
             y, *new = _steps(cell, x, state, dt)
-            last = kernel.step.traced.readout is not None
+            last = kernel.step.traced.readout is not None and kernel.step.traced.lead is None
             expected = _with_gradients([y[-1] if last else y, *new], inputs, scale)
         torch.manual_seed(1)
         y, new = kernel.run(cell, x, state, dt, _Plan(last=last))
@@ -76,7 +77,7 @@ def _steps(cell: Any, x: Tensor, state: tuple[Tensor, ...], dt: Tensor) -> list[
 
 
 def _with_gradients(outputs: list[Tensor], inputs: list[Tensor], scale: float) -> list[Tensor | None]:
-    weights = [torch.linspace(-scale, scale, out.numel(), dtype=out.dtype).view_as(out) for out in outputs]
+    weights = [torch.linspace(-scale, scale, out.numel(), dtype=out.dtype, device=out.device).view_as(out) for out in outputs]
     pairs = [(out, weight) for out, weight in zip(outputs, weights, strict=True) if out.requires_grad]
     if not pairs:
         return list(outputs)
