@@ -13,7 +13,6 @@ from device_checks import Looks, as_on_a_gpu  # noqa: F401
 
 import chronode
 from chronode import kernels
-from chronode.kernels import triton as gpu
 
 SETTINGS = {
     "plain": {},
@@ -77,55 +76,12 @@ def test_wrong_numbers_are_refused_on_the_cpu():
 
 # ---- which kernel runs -----------------------------------------------------------------------------------------------
 
-THERE = SimpleNamespace(device=torch.device("cuda:0"), dtype=torch.float32)
-"""All that is asked of a tensor on a GPU before a kernel is chosen."""
 
-
-@pytest.fixture
-def notes(monkeypatch):
-    monkeypatch.setattr(kernels, "_noted", set())
-
-
-@pytest.mark.parametrize("model", ["unicornn", "indrnn", "dense-indrnn", "sru"])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
-def test_models_with_a_kernel_for_a_gpu(model, dtype, monkeypatch):
-    monkeypatch.setattr(gpu, "installed", lambda: True)
+@pytest.mark.parametrize("model", ["unicornn", "ltc"])
+def test_hand_written_kernels_are_for_the_cpu(model):
     (cell,) = chronode.create(model, 3, 4).cells
-    tensor = SimpleNamespace(device=THERE.device, dtype=dtype)
-    assert kernels.find(cell, tensor) is cell.sequence_kernel
-    with chronode.backend("torch"):
-        assert kernels.find(cell, tensor) is None
-
-
-@pytest.mark.usefixtures("notes")
-def test_without_triton_one_note_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(gpu, "installed", lambda: False)
-    (cell,) = chronode.create("unicornn", 3, 4).cells
-    assert kernels.find(cell, THERE) is None
-    with pytest.warns(
-        UserWarning, match="UnICORNNCell runs as a Python loop on the GPU.*pip install 'chronode\\[gpu\\]'"
-    ):
-        kernels.note_loop(cell, THERE)
-    kernels.note_loop(cell, THERE)  # a second one would be an error here
-    with chronode.backend("native"), pytest.raises(ValueError, match="triton"):
-        kernels.find(cell, THERE)
-
-
-@pytest.mark.usefixtures("notes")
-def test_other_cells_run_as_a_loop_with_a_note(monkeypatch):
-    monkeypatch.setattr(gpu, "installed", lambda: True)
-    (cell,) = chronode.create("ltc", 3, 4).cells
-    assert kernels.find(cell, THERE) is None
-    with pytest.warns(UserWarning, match="LTCCell runs as a Python loop on the GPU: there is no kernel for a GPU"):
-        kernels.note_loop(cell, THERE)
-    kernels.note_loop(cell, torch.ones(1))  # on the CPU that is nothing to note
-
-
-def test_an_operator_has_an_implementation_for_each_kind_of_device():
-    from chronode.kernels import elementwise, unicornn
-
-    for module in (elementwise, unicornn):
-        name = module.__name__.rsplit(".", 1)[-1]
-        for way in ("forward", "backward"):
-            operator = getattr(module, f"{name}_{way}")
-            assert {"cpu", "cuda"} <= set(operator.kernels)
+    there = SimpleNamespace(device=torch.device("cuda:0"), dtype=torch.float32)
+    for backend in ("auto", "torch", "native"):
+        with chronode.backend(backend):
+            assert kernels.find(cell, there) is None
+    assert kernels.find(cell, torch.ones(1)) is cell.sequence_kernel

@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from ._auto import pays, timed
     from ._changes import Methods, methods_of, remake_weights, why_changed, why_hooked
     from ._choice import Decision, Path, bind, cells_of, equal, explain, find, plan, use
-    from ._compiled import kernel_of, source_of
+    from ._compiled import gpu_source_of, kernel_of, source_of
     from ._fingerprint import Fingerprint, Members
+    from ._gpu import gpu_path, note_loop
     from ._lower import Step, lower
     from ._memory import Scratch
     from ._node import COMPARISONS, EXPENSIVE, Node

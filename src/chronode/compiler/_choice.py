@@ -5,16 +5,19 @@ from __future__ import annotations
 import warnings
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from ..kernels import Bound, autocasts, chosen, library, may_look, weight_of, why_not
+from . import triton
 from ._auto import wants
 from ._changes import why_hooked
+from ._gpu import find_on_gpu
 
 if TYPE_CHECKING:
+    from ._gpu import Runs
     from ._run import Compiled
 
 _BUILD_SECONDS = 6.0  # to trace and build one kernel
@@ -192,7 +195,7 @@ def equal(dt: Tensor, lengths: Tensor | None) -> bool:
     return bool(low == high)
 
 
-def find(cell: Any, x: Tensor, *, equal_gaps: bool = False, last: bool = False) -> Compiled | None:
+def find(cell: Any, x: Tensor, *, equal_gaps: bool = False, last: bool = False) -> Runs | None:
     """Returns the compiled kernel that runs `cell` over `x`, or None if it has to run in another way.
 
     Args:
@@ -207,6 +210,8 @@ def find(cell: Any, x: Tensor, *, equal_gaps: bool = False, last: bool = False) 
     backend = chosen()
     if backend == "torch" or torch.compiler.is_compiling():
         return None
+    if triton.takes(x):
+        return find_on_gpu(cell, x)
     choice = getattr(cell, "runs_compiled", None)
     if backend == "auto" and not (wants(cell, x, equal_gaps, last) if choice is None else choice):
         return None
@@ -243,5 +248,5 @@ def bind(cell: Any, x: Tensor, dt: Tensor, before: State, after: State) -> Bound
         before: Parts of the state before the step, `(1, B, size)`, contiguous.
         after: Those after it.
     """
-    kernel = find(cell, x)
-    return None if kernel is None else kernel.bind(cell, x, dt, before, after)
+    kernel = None if triton.takes(x) else find(cell, x)
+    return None if kernel is None else cast("Compiled", kernel).bind(cell, x, dt, before, after)

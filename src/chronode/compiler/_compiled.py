@@ -193,9 +193,7 @@ def _depends_on_gaps(step: Step) -> bool:
     return any(node.op in EXPENSIVE and node.size > 1 for node in alone)
 
 
-def _traced(
-    cell: Any, dtype: torch.dtype, equal_gaps: bool, last: bool, gpu: bool = False
-) -> Step | Unsupported:
+def _traced(cell: Any, dtype: torch.dtype, equal_gaps: bool, last: bool, gpu: bool = False) -> Step | Unsupported:
     try:
         if dtype not in (torch.float32, torch.float64):
             raise Unsupported(f"has parameters of {dtype}, not float32 or float64")
@@ -220,13 +218,14 @@ def _source(form: _Form) -> Source:
 def _built(cell: nn.Module, form: _Form) -> Compiled | Unsupported:
     try:
         step = _supported(form.step)
-        source = triton.emit(step) if form.gpu else _source(form)
-        key = _key(step, source) + ("" if isinstance(source, Source) else f" on a GPU in {form.dtype}")
-        kernel = loaded(key)
-        if kernel is None and isinstance(source, Source):
-            kernel = Native(key, step, source, form.dtype, build.load(source.text))
-        elif kernel is None:
-            kernel = triton.OnGpu(key, step, source, form.dtype)
+        if form.gpu:
+            on_gpu = triton.emit(step)
+            key = f"{_key(step, on_gpu)} on a GPU in {form.dtype}"
+            kernel = loaded(key) or triton.OnGpu(key, step, on_gpu, form.dtype)
+        else:
+            source = _source(form)
+            key = _key(step, source)
+            kernel = loaded(key) or Native(key, step, source, form.dtype, build.load(source.text))
         with keeping_buffers(cell):
             check(cell, kernel, form.equal_gaps)
         return kernel

@@ -64,7 +64,8 @@ class Builder:
             result = self.concat([self.pointwise(op, *piece, kind=kind) for piece in pieces], axis).squeezed()
         else:
             args = [self.resolved(view.squeezed()) for view in views]
-            result = self._node(op, args, tuple(shape[axis] for axis in axes), kind).view()
+            simple = self._simplified(op, args)  # a piece of a concatenation may be a number
+            result = simple or self._node(op, args, tuple(shape[axis] for axis in axes), kind).view()
         return _unsqueezed(result, shape)
 
     def _simplified(self, op: str, views: Sequence[View]) -> View | None:

@@ -6,7 +6,7 @@ import ctypes
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,6 +18,27 @@ from ._trace import named
 
 _kernels: dict[str, Compiled] = {}
 _SHORT = (torch.bfloat16, torch.float16)
+
+
+class Given(NamedTuple):
+    """Arguments of both operators, see `compiled_forward`."""
+
+    rows: Sequence[Tensor]
+    states: Sequence[Tensor]
+    params: Sequence[Tensor]
+    lengths: Tensor | None
+    last: bool
+    interval: int
+
+
+class Gradients(NamedTuple):
+    """Arguments of `compiled_backward` alone: what the forward pass kept, gradients, and whether to compute more."""
+
+    kept: Sequence[Tensor]
+    y: Tensor | None
+    ends: Sequence[Tensor | None]
+    want_x: bool
+    want_dt: bool
 
 
 @dataclass
@@ -68,6 +89,11 @@ class Compiled:
         y = self.read_out(y, given, tensors, plan)
         return y, tuple(end.unflatten(1, shape) for end, shape in zip(rest, self.step.traced.shapes, strict=False))
 
+    @property
+    def draws(self) -> bool:
+        """Whether a step draws random numbers."""
+        return bool(self.step.draws)
+
     def inputs(self, x: Tensor, dt: Tensor, tensors: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         """Returns the rows of the loop, and what the readout needs besides."""
         rows = [_last_dense(x), dt, *self._draws(x)]
@@ -87,12 +113,16 @@ class Compiled:
         """Returns whether the backward pass reads y."""
         return False
 
-    def forward(self, *arguments: Any) -> None:
-        """Fills the results of `compiled_forward`, whose arguments it takes without `key` and `keep`."""
+    def bind(self, cell: Any, x: Tensor, dt: Tensor, before: Sequence[Tensor], after: Sequence[Tensor]) -> Bound | None:
+        """Returns one step over fixed arrays, as `Kernel.bind` of one cell; None if there is no such call."""
+        return None
+
+    def forward(self, given: Given, results: Sequence[Tensor]) -> None:
+        """Fills the results of `compiled_forward`."""
         raise NotImplementedError
 
-    def backward(self, *arguments: Any) -> None:
-        """Fills the results of `compiled_backward`, whose arguments it takes without `key`."""
+    def backward(self, given: Given, grads: Gradients, results: Sequence[Tensor]) -> None:
+        """Fills the results of `compiled_backward`."""
         raise NotImplementedError
 
     def _params(self, cell: Any, dt: Tensor) -> tuple[list[Tensor], list[Tensor]]:
@@ -171,47 +201,26 @@ class Native(Compiled):
         if not traced.with_project or self.step.draws or traced.readout is not None:
             return None
         tensors, derived = self._params(cell, dt.unsqueeze(0))
-        y, none = x.new_empty(x.shape[0], traced.y), [None] * (2 + len(before))  # lengths, kept values, checkpoints
+        y, none = x.new_empty(x.shape[0], traced.y), [None] * (1 + len(before))  # kept values, checkpoints
         rows, starts = [x.unsqueeze(0), dt.unsqueeze(0)], [part[0].flatten(1) for part in before]
-        call = _Call(rows, starts, [*tensors, *derived], none[0], True, 0, none[1:])
+        call = _Call(Given(rows, starts, [*tensors, *derived], None, True, 0), none)
         call.add(y, *(part[0].flatten(1) for part in after))
         return BoundCall("compiled_forward", self.dtype, *call.arguments(self)), y
 
-    def forward(
-        self,
-        rows: Sequence[Tensor],
-        states: Sequence[Tensor],
-        params: Sequence[Tensor],
-        lengths: Tensor | None,
-        last: bool,
-        interval: int,
-        results: Sequence[Tensor],
-    ) -> None:
+    def forward(self, given: Given, results: Sequence[Tensor]) -> None:
         """Fills the results of `compiled_forward`."""
-        call = _Call(rows, states, params, lengths, last, interval, results[1 + len(states) :])
-        call.add(results[0], *results[1 : 1 + len(states)])
+        ends = 1 + len(given.states)
+        call = _Call(given, results[ends:])
+        call.add(*results[:ends])
         call.run("forward", self)
 
-    def backward(
-        self,
-        rows: Sequence[Tensor],
-        states: Sequence[Tensor],
-        params: Sequence[Tensor],
-        lengths: Tensor | None,
-        last: bool,
-        interval: int,
-        kept: Sequence[Tensor],
-        grad_y: Tensor | None,
-        grad_ends: Sequence[Tensor | None],
-        wanted: tuple[bool, bool],
-        results: Sequence[Tensor],
-    ) -> None:
+    def backward(self, given: Given, grads: Gradients, results: Sequence[Tensor]) -> None:
         """Fills the results of `compiled_backward`."""
         dx, ddt, *rest = results
-        call = _Call(rows, states, params, lengths, last, interval, kept)
-        call.add_strided(None if grad_y is None else _last_dense(grad_y), last)
-        call.add(*(None if grad is None else grad.contiguous() for grad in grad_ends))
-        call.add(dx if wanted[0] else None, ddt if wanted[1] else None, *rest)
+        call = _Call(given, grads.kept)
+        call.add_strided(None if grads.y is None else _last_dense(grads.y), given.last)
+        call.add(*(None if grad is None else grad.contiguous() for grad in grads.ends))
+        call.add(dx if grads.want_x else None, ddt if grads.want_dt else None, *rest)
         call.run("backward", self)
 
 
@@ -275,7 +284,7 @@ def compiled_forward(
     states = [state.contiguous() for state in states]
     _check_dtypes(_kernels[key], params, lengths, *rows, *states)
     results = _forward_results(key, rows, states, lengths, last, keep, interval)
-    _kernels[key].forward(rows, states, params, lengths, last, interval, results)
+    _kernels[key].forward(Given(rows, states, params, lengths, last, interval), results)
     return results
 
 
@@ -303,8 +312,8 @@ def compiled_backward(
     states = [state.contiguous() for state in states]
     _check_dtypes(_kernels[key], params, lengths, *rows, *states, *kept, grad_y, *grad_ends)
     results = _backward_results(key, rows, states, want_x, want_dt)
-    given = (rows, states, params, lengths, last, interval, kept, grad_y, grad_ends)
-    _kernels[key].backward(*given, (want_x, want_dt), results)
+    given = Given(rows, states, params, lengths, last, interval)
+    _kernels[key].backward(given, Gradients(kept, grad_y, grad_ends, want_x, want_dt), results)
     return results
 
 
@@ -335,23 +344,13 @@ def _check_dtypes(kernel: Compiled, params: Sequence[Tensor], lengths: Tensor | 
 class _Call:
     """The arguments of a pass: arrays and numbers, in the order in which native/compiled.cpp takes them."""
 
-    def __init__(
-        self,
-        rows: Sequence[Tensor],
-        states: Sequence[Tensor],
-        params: Sequence[Tensor],
-        lengths: Tensor | None,
-        last: bool,
-        interval: int,
-        kept: Sequence[Tensor | None],
-    ):
-        steps, batch = rows[0].shape[:2]
+    def __init__(self, given: Given, kept: Sequence[Tensor | None]):
+        x, dt, *draws = given.rows
         self.arrays: list[Tensor | None] = []
-        self.numbers = [steps, batch, int(last), interval]
-        x, dt, *draws = rows
+        self.numbers = [*x.shape[:2], int(given.last), given.interval]
         self.add_strided(x, False)
         self.add_strided(dt, False)
-        self.add(*draws, *states, *params, lengths, *kept)
+        self.add(*draws, *given.states, *given.params, given.lengths, *kept)
 
     def add(self, *tensors: Tensor | None) -> None:
         """Adds contiguous arrays."""

@@ -66,10 +66,17 @@ def separated(step: fx.GraphModule, states: int, batch: int) -> Separated:
     free = {node for node in nodes if node.op == "call_function"} - stateful - shared
     heavy = [node for node in nodes if node in free and (_is_heavy(node) or _grows(node, shared))]
     lead = needed_by(heavy) & free
+    for node in nodes:  # one of several results, such as those of a normalization
+        if "getitem" in str(node.target) and not is_view(node) and node.all_input_nodes[0] in lead:
+            lead.add(node)
     loop = needed_by(new) - lead - set(inputs)
     behind = needed_by([y]) - loop - lead - shared - set(inputs)
     values = [y]
+    for node in nodes:  # a slice of a value of the loop is taken there
+        if node in behind and node in stateful and is_view(node) and not any(a in behind for a in node.all_input_nodes):
+            behind.discard(node)
     if any(_is_heavy(node) or operator(node) in _JOINING for node in behind):
+        behind |= needed_by(list(behind)) & free - lead  # does not depend on the loop
         behind, values = _cut([node for node in nodes if node in behind], shared | lead | {x, dt}, stateful)
     else:
         behind = set()
@@ -113,9 +120,7 @@ def _read(nodes: list[fx.Node], readers: set[fx.Node], sources: set[fx.Node]) ->
     return [node for node in nodes if node in read and node in sources]
 
 
-def _cut(
-    behind: list[fx.Node], available: set[fx.Node], stateful: set[fx.Node]
-) -> tuple[set[fx.Node], list[fx.Node]]:
+def _cut(behind: list[fx.Node], available: set[fx.Node], stateful: set[fx.Node]) -> tuple[set[fx.Node], list[fx.Node]]:
     """Returns the nodes of the readout and the values that it takes from the loop.
 
     Element-wise nodes before the first product stay in the loop if fewer elements leave it then.
@@ -152,7 +157,7 @@ def _bypass_joins(step: fx.GraphModule) -> None:
     step.graph.eliminate_dead_code()
 
 
-def _span(node: fx.Node) -> tuple[Any, int, int] | None:
+def _span(node: Any) -> tuple[Any, int, int] | None:
     """Returns a concatenation and the features of it that a node selects."""
     if node.op != "call_function":
         return None
@@ -160,20 +165,20 @@ def _span(node: fx.Node) -> tuple[Any, int, int] | None:
     if "getitem" in str(node.target) and operator(source) in ("split", "split_with_sizes"):
         joined, sizes, *axis = source.args
         index, last = node.args[1], axis[0] if axis else 0
-        starts = [sum(sizes[:index]) if isinstance(sizes, list) else sizes * index]
-        ends = [starts[0] + node.meta["val"].shape[last]]
+        start = sum(sizes[:index]) if isinstance(sizes, list) else sizes * index
+        end = start + node.meta["val"].shape[last]
     elif operator(node) == "slice" and len(node.args) == 4:
         joined, last, start, end = node.args
-        starts, ends = [start], [end]
     else:
         return None
     if not isinstance(joined, fx.Node) or joined.op != "call_function" or operator(joined) != "cat":
         return None
     shape = joined.meta["val"].shape
-    axes = {last % len(shape), (list(joined.args)[1] if len(joined.args) > 1 else 0) % len(shape)}
-    if len(shape) != 2 or axes != {1} or not all(isinstance(one, int) and one >= 0 for one in (*starts, *ends)):
+    along: list[Any] = [last, joined.args[1] if len(joined.args) > 1 else 0]
+    axes = {axis % len(shape) for axis in along}
+    if len(shape) != 2 or axes != {1} or not all(isinstance(one, int) and one >= 0 for one in (start, end)):
         return None
-    return joined, starts[0], min(ends[0], shape[1])
+    return joined, start, min(end, shape[1])
 
 
 class _Parts:

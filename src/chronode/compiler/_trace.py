@@ -82,7 +82,7 @@ def keeping_buffers(cell: Any) -> Iterator[None]:
         with torch.no_grad():
             for buffer, old in before:
                 # Writing the same values again would still break the backward pass of an earlier call.
-                if not torch.equal(buffer, old):
+                if not buffer.is_meta and not torch.equal(buffer, old):
                     buffer.copy_(old)
 
 

@@ -77,7 +77,9 @@ def _steps(cell: Any, x: Tensor, state: tuple[Tensor, ...], dt: Tensor) -> list[
 
 
 def _with_gradients(outputs: list[Tensor], inputs: list[Tensor], scale: float) -> list[Tensor | None]:
-    weights = [torch.linspace(-scale, scale, out.numel(), dtype=out.dtype, device=out.device).view_as(out) for out in outputs]
+    weights = [
+        torch.linspace(-scale, scale, out.numel(), dtype=out.dtype, device=out.device).view_as(out) for out in outputs
+    ]
     pairs = [(out, weight) for out, weight in zip(outputs, weights, strict=True) if out.requires_grad]
     if not pairs:
         return list(outputs)

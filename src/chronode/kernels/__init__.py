@@ -1,18 +1,27 @@
-"""Whole-sequence kernels: C++ sources with their loader, Triton sources, and autograd around both."""
+"""Whole-sequence kernels: C++ sources with their loader, and autograd around them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from warnings import warn
 
 from torch import Tensor, nn
 
 from ._backend import backend, chosen, constant_to_compilers
 from ._bound import Bound, BoundCall, Snapshot
 from ._library import available_isas, cpu_description, library, march, prebuilt_folder, status
-from ._modes import TRANSFORMED, autocasts, has_values, may_look, need_values, transformed, weight_of, why_not
+from ._modes import (
+    TRANSFORMED,
+    autocasts,
+    has_values,
+    may_look,
+    need_values,
+    transformed,
+    weight_of,
+    why_no_kernel,
+    why_not,
+)
 from ._operator import operator
 from ._product import addmm, product
 from ._twice import twice_differentiable
@@ -34,17 +43,15 @@ __all__ = [
     "march",
     "may_look",
     "need_values",
-    "note_loop",
     "operator",
     "prebuilt_folder",
     "product",
     "status",
     "twice_differentiable",
     "weight_of",
+    "why_no_kernel",
     "why_not",
 ]
-
-_noted: set[str] = set()
 
 
 @dataclass(frozen=True)
@@ -57,7 +64,6 @@ class Kernel:
         settings: The cell's settings that it knows, each with the values it was written for; others: any value.
         parts: The classes of the cell's submodules, and of other objects that a step calls, that it was written for.
         native: Whether it needs chronode's compiled library (and a float32 or float64 tensor on the CPU).
-        gpu: Whether it also has a Triton kernel, for tensors on a GPU.
         stack: `(reads of all cells, x, states, dt, masks, residual, plan) -> (y, states)`, if it also runs a whole
             stack of such cells in one call; dropout masks `(B, H)`, one per layer or None, are multiplied onto each
             layer's outputs.
@@ -71,7 +77,6 @@ class Kernel:
     settings: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     parts: tuple[type, ...] = (nn.Linear,)
     native: bool = True
-    gpu: bool = False
     stack: Callable[..., tuple[Tensor, list[tuple[Tensor, ...]]]] | None = None
     bind: Callable[..., Bound | None] | None = None
 
@@ -87,7 +92,9 @@ def find(cell: Any, x: Tensor) -> Kernel | None:
     kernel: Kernel | None = cell.sequence_kernel
     if kernel is None or cell.why_no_kernel() is not None:
         return None
-    reason = why_not(x, kernel.gpu) if kernel.native else TRANSFORMED if transformed() else None
+    if kernel.native and x.device.type == "cuda":  # the compiler's
+        return None
+    reason = why_not(x) if kernel.native else TRANSFORMED if transformed() else None
     if reason is not None and chosen() == "native":
         raise ValueError(f"backend 'native' was chosen, but {reason}. Choose backend 'auto' or 'torch'.")
     return kernel if reason is None else None
@@ -99,17 +106,3 @@ def find_stack(cells: Sequence[Any], x: Tensor) -> Kernel | None:
     if kernel is None or kernel.stack is None or len({cell.hidden_size for cell in cells}) > 1:
         return None
     return kernel if all(find(cell, x) is kernel for cell in cells) else None
-
-
-def note_loop(cell: Any, x: Tensor) -> None:
-    """Warns once per kind of cell why its steps run one by one on a GPU, and what would change that."""
-    if x.device.type == "cuda" and chosen() == "auto":
-        kernel: Kernel | None = cell.sequence_kernel
-        _note(type(cell).__name__, cell.why_no_kernel() or why_not(x, kernel is not None and kernel.gpu))
-
-
-@constant_to_compilers
-def _note(cell: str, reason: str | None) -> None:
-    if reason is not None and cell not in _noted:
-        _noted.add(cell)
-        warn(f"{cell} runs as a Python loop on the GPU: {reason}.", stacklevel=2)

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 from torch._C import _functorch
 from torch.autograd import forward_ad
 
-from . import triton
 from ._backend import chosen, constant_to_compilers
 from ._library import library, status
 
@@ -64,33 +63,21 @@ def _why_no_library() -> str | None:
     return status() if library() is None else None
 
 
-@constant_to_compilers
-def _has_triton() -> bool:
-    return triton.installed()
-
-
-def why_not(x: Tensor, has_gpu_kernel: bool = False) -> str | None:
-    """Returns the reason why no kernel, C++ or Triton, can run on `x`; None if one can."""
+def why_no_kernel() -> str | None:
+    """Returns the reason why no kernel may run now, whatever the device; None if one may."""
     if chosen() == "torch":
         return "the torch backend is chosen"
-    if transformed():
-        return TRANSFORMED
-    if x.device.type == "cuda":
-        return _why_not_on_gpu(x, has_gpu_kernel)
+    return TRANSFORMED if transformed() else None
+
+
+def why_not(x: Tensor) -> str | None:
+    """Returns the reason why no kernel can run on `x` on the CPU; None if one can."""
+    if (reason := why_no_kernel()) is not None:
+        return reason
     if (reason := _why_no_library()) is not None:
         return reason
     if x.device.type != "cpu":
         return f"the native kernels run on the CPU, x is on {x.device}"
     if x.dtype not in (torch.float32, torch.float64):
         return f"the native kernels take float32 and float64, x is {x.dtype}"
-    return None
-
-
-def _why_not_on_gpu(x: Tensor, has_kernel: bool) -> str | None:
-    if not has_kernel:
-        return "there is no kernel for a GPU"
-    if not _has_triton():
-        return f"the kernel for a GPU needs triton: {triton.INSTALL}"
-    if x.dtype not in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
-        return f"the kernel takes floating-point numbers of 16 bits or more, x is {x.dtype}"
     return None

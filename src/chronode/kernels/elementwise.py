@@ -1,4 +1,4 @@
-"""IndRNN and SRU over a whole sequence: autograd around native/elementwise.cpp and, on a GPU, triton/_elementwise.py.
+"""IndRNN and SRU over a whole sequence: autograd around native/elementwise.cpp.
 
 The contribution of the input is one product before, see _product.py; torch transforms the weights.
 """
@@ -43,18 +43,9 @@ def elementwise_forward(
 def _forward_results(a: Tensor, h0: Tensor, model: str, last: bool, keep: bool) -> tuple[Tensor, Tensor, Tensor]:
     steps = (ops.sizes("a", a, 3)[0], *ops.sizes("h0", h0, 2))
     # IndRNN's states are its outputs; SRU's are for the backward pass alone.
-    states = a.new_empty(steps if keep else (0,), dtype=a.dtype if model == "indrnn" else ops.state_dtype(a.dtype))
+    states = a.new_empty(steps if keep else (0,))
     y = a.new_empty((0,) if model == "indrnn" else h0.shape if last else steps)
     return states, y, torch.empty_like(h0)
-
-
-@elementwise_forward.register_kernel("cuda")
-def _forward_on_gpu(a, h0, weights, scale, lengths, model, last, keep):
-    from .triton import _elementwise as kernels
-
-    results = _forward_results(a, h0, model, last, keep)
-    kernels.forward(a, h0, weights, scale, lengths, model, last, keep, results)
-    return results
 
 
 @elementwise_forward.register_fake
@@ -87,16 +78,6 @@ def elementwise_backward(
         None if grad_h is None else grad_h.contiguous(),
         *results,
     )
-    return results
-
-
-@elementwise_backward.register_kernel("cuda")
-def _backward_on_gpu(a, h0, weights, scale, lengths, states, grad_y, grad_h, model, last):
-    from .triton import _elementwise as kernels
-
-    results = torch.empty_like(a), torch.empty_like(h0), torch.empty_like(weights)
-    tensors = (a, h0, weights, scale, lengths, states, grad_y, grad_h)
-    kernels.backward(*tensors, model, last, results)
     return results
 
 

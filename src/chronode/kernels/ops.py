@@ -137,11 +137,6 @@ def dense(tensor: Tensor) -> Tensor:
     return copy.copy_(tensor)
 
 
-def state_dtype(dtype: torch.dtype) -> torch.dtype:
-    """Returns the dtype in which kernels keep the states of such numbers: at least float32."""
-    return torch.float32 if dtype.itemsize < 4 else dtype
-
-
 def apart(states: Tensor) -> Tensor:
     """Returns a copy of the states as outputs, which the caller may modify in place."""
     return states.clone() if states.requires_grad else states

@@ -1,4 +1,4 @@
-"""UnICORNN, a whole stack of layers in one call. Algorithms: native/unicornn.h; on a GPU, triton/_unicornn.py.
+"""UnICORNN, a whole stack of layers in one call. Algorithms: native/unicornn.h.
 
 Memory on the CPU. The backward pass needs the states and tanh(w y + u) of every step.
 - "fast" keeps tanh(w y + u) of every layer and step and the states at the beginning of every chunk of time (24 steps
@@ -23,7 +23,6 @@ from torch import Tensor
 from . import _growth as growth
 from . import _layout as layout
 from . import ops
-from . import triton as on_gpu
 from ._bound import Bound, BoundCall, State
 from ._operator import operator
 
@@ -110,8 +109,6 @@ def _keeps(memory: str, x: Tensor, layers: int, hidden: int) -> bool:
 
 def _segment(memory: str, keep: bool, x: Tensor) -> int:
     """Steps between two kept states: a chunk of time, as `Shape` in native/unicornn_chunk.h cuts them, or more."""
-    if on_gpu.takes(x):
-        return on_gpu.CHUNK if keep else on_gpu.SEGMENT
     steps, batch = x.shape[:2]
     samples = torch.sym_min((batch + 1) // 2, torch.sym_max(4, (batch + 63) // 64))
     chunk: Any = torch.sym_min(steps, torch.sym_max(1, 96 // samples))
@@ -193,21 +190,10 @@ def _forward_results(
     layers, batch, hidden = ops.sizes("y0", y0, 3)
     ys = layout.new(x, hidden, zero=lengths is not None) if outputs else x.new_empty(0)
     rows = x.shape[0] * batch * layers
-    state = {"dtype": ops.state_dtype(x.dtype)}
-    kept = x.new_empty(rows, layout.row_length(hidden, state["dtype"]), **state) if keep else x.new_empty(0, **state)
+    kept = x.new_empty(rows, layout.row_length(hidden, x.dtype)) if keep else x.new_empty(0)
     segments = -(-x.shape[0] // anchor_steps) if anchor_steps else 0
-    anchors = x.new_zeros(segments + 1, 2, *y0.shape, **state) if segments else x.new_empty(0, **state)
+    anchors = x.new_zeros(segments + 1, 2, *y0.shape) if segments else x.new_empty(0)
     return ys, y0.new_empty(y0.shape), y0.new_empty(y0.shape), kept, anchors
-
-
-@unicornn_forward.register_kernel("cuda")
-def _forward_on_gpu(x, dt, y0, z0, vt, b, w, e, alpha, masks, lengths, residual, outputs, keep, anchor_steps):
-    from .triton import _unicornn as kernels
-
-    results = _forward_results(layout.dense(x), y0, lengths, outputs, keep, anchor_steps)
-    tensors = (x, dt, y0, z0, vt, b, w, e, alpha, masks, lengths)
-    kernels.forward(*tensors, residual, keep, anchor_steps, results)
-    return results
 
 
 @unicornn_forward.register_fake
@@ -262,17 +248,6 @@ def _backward_results(
     _, _, layers, batch, hidden = anchors.shape
     dy0, dz0 = (x.new_empty(layers, batch, hidden) for _ in "yz")
     return dx, d_dt, dy0, dz0, vt.new_empty(vt.numel() + 3 * layers * hidden)
-
-
-@unicornn_backward.register_kernel("cuda")
-def _backward_on_gpu(grad_ys, grad_yn, grad_zn, x, dt, vt, *rest):
-    from .triton import _unicornn as kernels
-
-    b, w, e, alpha, masks, lengths, kept, anchors, residual, _, wants_x, wants_dt = rest
-    results = _backward_results(layout.dense(x), layout.dense(dt), anchors, vt, lengths, wants_x, wants_dt)
-    tensors = (x, dt, vt, b, w, e, alpha, masks, lengths, kept, anchors)
-    kernels.backward(grad_ys, grad_yn, grad_zn, *tensors, residual, results)
-    return results
 
 
 @unicornn_backward.register_fake

@@ -53,7 +53,7 @@ def run(cell: Cell, x: Tensor, state: State, dt: Tensor, plan: Plan) -> tuple[Te
             with compiler.timed(cell, x, fused=kernel is not None):
                 return _by_torch(cell, kernel, x, state, dt, plan)
     y, end = _by_torch(cell, kernel, x, state, dt, plan) if compiled is None else compiled.run(cell, x, state, dt, plan)
-    if compiled is not None and compiled.step.draws:  # other numbers would be drawn the second time
+    if compiled is not None and compiled.draws:  # other numbers would be drawn the second time
         return y, end
 
     def again() -> tuple[Tensor, list[State]]:
@@ -107,7 +107,7 @@ def _by_torch(
     done = None if kernel is None else kernel.run(cell.kernel_reads(), x, state, dt, plan)
     if done is not None:
         return done
-    kernels.note_loop(cell, x)
+    compiler.note_loop(cell, x)
     valid = plan.valid(x)
     projected = cell.project_sequence(x, valid)
     steps = Steps(x if projected is None else projected, dt, valid, projected is not None, plan.last)

@@ -56,7 +56,7 @@ def train(
     facts = None if saved is None else _facts(hooks, saved[1])
     if saved is not None:
         network = network.with_settings_of(under("model", saved[0]))
-    compiler.use(network, compiled)
+    compiler.use(network, compiled if settings.accelerator == "cpu" else None)  # a GPU's kernels are not built
     run = Training(network, objective, settings, batches, parts.valid, hooks, started, valid_started)
     if saved is not None and facts is not None:
         _restore(run, saved[0], facts)

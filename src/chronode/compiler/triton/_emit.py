@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from .. import triton as sizes
 from .._lower import Step
 from .._memory import laid_out
-from .._node import Node
+from .._node import EXPENSIVE, Node
 from .._recorded import Unsupported
 from .._views import View, compose
 from .._writer import SYMBOLS
@@ -51,7 +51,8 @@ OPERATIONS = {
 """Element-wise operations as Triton (`_functions.py`)."""
 _LINEAR = {"add": (0, 1), "sub": (0, 1), "neg": (0,), "copy": (0,), "mul": (0, 1), "div": (0,)}
 _MOST_LOADS = 48  # registers for the loads of a chunk
-_MOST_OPERATIONS = 320  # of a chunk: the time of Triton's compiler goes by them
+_MOST_OPERATIONS = 320  # of a chunk: registers and the time of Triton's compiler go by them
+_FUNCTION = 6  # operations of an exponential or the like
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ class Source:
     Attributes:
         text: The source file.
         units: Number of units U.
+        features: Numbers per sequence and step that enter the loop besides dt, and that leave it.
         params: The kernel's parameters that either pass reads.
         states: The parts of the state that the backward pass reads.
         in_y: Those of them that are parts of what the readout takes from the loop, with their offset there.
@@ -75,6 +77,7 @@ class Source:
 
     text: str
     units: int
+    features: tuple[int, int]
     params: list[int]
     states: list[int]
     in_y: dict[int, int]
@@ -110,6 +113,7 @@ def emit(step: Step) -> Source:
     return Source(
         text,
         units,
+        (step.traced.x, step.traced.y),
         params,
         states,
         in_y,
@@ -160,13 +164,14 @@ class _Pass:
         self.before: list[str] = []  # before the loop over time
         self.loads: list[tuple[str, str]] = []  # of each step, at the beginning of a chunk
         self.body: list[str] = []  # of each step
+        self.work = 0  # operations of a step
         self.names: dict[object, str] = {}
         self.partial: set[str] = set()  # values that are sums over the units of a tile
 
     @property
     def chunk(self) -> int:
         """Steps that are unrolled: their loads are issued together."""
-        longest = min(_MOST_LOADS // max(1, len(self.loads)), _MOST_OPERATIONS // max(1, len(self.body)))
+        longest = min(_MOST_LOADS // max(1, len(self.loads)), _MOST_OPERATIONS // max(1, self.work))
         longest = max(1, min(sizes.CHUNK, longest))
         return 1 << (longest.bit_length() - 1)
 
@@ -201,6 +206,7 @@ class _Pass:
         names = [self.value(self._inner(arg)) for arg in args]
         names = self._of_sums(node, names, math.prod(view.shape))
         name = f"v{len(self.body)}"
+        self.work += _FUNCTION if node.op in EXPENSIVE else 1
         self.body.append(f"{name} = {OPERATIONS[node.op].format(*names)}")
         if any(one in self.partial for one in names):
             self.partial.add(name)

@@ -6,7 +6,7 @@ import functools
 import hashlib
 import linecache
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ import triton.language as tl
 from torch import Tensor
 
 from .. import triton as sizes
-from .._run import Compiled, last_rows
+from .._run import Compiled, Given, Gradients, last_rows
 from ._emit import Source
 
 TYPES = {torch.float32: tl.float32, torch.float64: tl.float64}
@@ -104,7 +104,7 @@ class OnGpu(Compiled):
 
     def _kept(self, x: Tensor, last: bool, kept: Tensor, y: Tensor | None) -> dict[int, _Kept]:
         """Returns where the states after each step are."""
-        (steps, batch), units = x.shape[:2], self.source.units
+        batch, units = x.shape[1], self.source.units
         alone = [part for part in self.source.states if part not in self._in_y(last)]
         homes = {}
         for part, array in zip(alone, kept.view(len(alone), -1), strict=True) if alone else ():
@@ -114,96 +114,72 @@ class OnGpu(Compiled):
                 homes[part] = _Kept(y.view(-1)[offset:], y.stride(0), y.stride(1))
         return homes
 
-    def forward(
-        self,
-        rows: Sequence[Tensor],
-        states: Sequence[Tensor],
-        params: Sequence[Tensor],
-        lengths: Tensor | None,
-        last: bool,
-        interval: int,
-        results: Sequence[Tensor],
-    ) -> None:
+    def forward(self, given: Given, results: Sequence[Tensor]) -> None:
         """Fills the results of `compiled_forward`."""
-        y, rest = results[0], results[1 : 1 + len(states)]
-        kept, *marks = results[1 + len(states) :]
-        if interval:
+        x, ends = given.rows[0], 1 + len(given.states)
+        kept, *marks = results[ends:]
+        if given.interval:
             homes = {i: _Kept(mark, mark[0].numel(), mark.shape[-1]) for i, mark in enumerate(marks)}
         else:
-            homes = self._kept(rows[0], last, kept, None) if kept.numel() else {}
-        call = _Call(self, rows, params, lengths, 0, len(rows[0]))
-        call.forward(states, y, last, rest, homes, max(1, interval))
+            homes = self._kept(x, given.last, kept, None) if kept.numel() else {}
+        if given.last:
+            results[0].zero_()  # sequences without a step have no last one
+        call = _Call(self, given, 0, len(x))
+        call.forward(given.states, results[0], results[1:ends], homes, given.last, max(1, given.interval))
 
-    def backward(
-        self,
-        rows: Sequence[Tensor],
-        states: Sequence[Tensor],
-        params: Sequence[Tensor],
-        lengths: Tensor | None,
-        last: bool,
-        interval: int,
-        kept: Sequence[Tensor],
-        grad_y: Tensor | None,
-        grad_ends: Sequence[Tensor | None],
-        wanted: tuple[bool, bool],
-        results: Sequence[Tensor],
-    ) -> None:
-        """Fills the results of `compiled_backward`."""
-        x, dt = rows
+    def backward(self, given: Given, grads: Gradients, results: Sequence[Tensor]) -> None:
+        """Fills the results of `compiled_backward`, for spans of steps if only some states were kept."""
+        x, last, size = given.rows[0], given.last, given.interval or max(1, len(given.rows[0]))
         dx, ddt, *outs, sums = results
-        if not self.source.fills_dx:
-            dx.zero_()
-        ddt.zero_()
-        sums.zero_()
-        grads = [torch.zeros_like(s) if g is None else g.contiguous() for s, g in zip(states, grad_ends, strict=True)]
-        size = interval or max(1, len(x))
+        for zeros in (ddt, sums, *(() if self.source.fills_dx else [dx])):
+            zeros.zero_()
+        pairs = zip(given.states, grads.ends, strict=True)
+        of_ends = [torch.zeros_like(state) if grad is None else grad.contiguous() for state, grad in pairs]
         for begin in reversed(range(0, max(1, len(x)), size)):
-            part = slice(begin, begin + size)
-            call = _Call(self, [x[part], dt[part]], params, lengths, begin, len(x))
-            start = [mark[begin // size - 1] for mark in kept[1:]] if begin else states
-            if interval:
-                scratch = x.new_empty(len(self.source.states) * x[part][..., 0].numel() * self.source.units)
-                homes = self._kept(x[part], True, scratch, None)
-                unread = x.new_empty(x.shape[1], self.step.traced.y)
-                call.forward(start, unread, True, [torch.empty_like(s) for s in states], homes, 1)
+            span = slice(begin, begin + size)
+            call = _Call(self, given, begin, begin + size)
+            start = [mark[begin // size - 1] for mark in grads.kept[1:]] if begin else given.states
+            if given.interval:
+                homes = self._repeated(call, start)
             else:
-                homes = self._kept(x, last, kept[0], kept[-1] if self.keeps_y(last, 0) else None)
-            of_y = grad_y if grad_y is None or last else grad_y[part]
-            call.backward(start, homes, of_y, last, grads, (dx[part], ddt[part], outs), wanted, sums)
-            grads = outs
+                homes = self._kept(x, last, grads.kept[0], grads.kept[-1] if self.keeps_y(last, 0) else None)
+            of_y = grads.y if grads.y is None or last else grads.y[span]
+            of_rows = dx[span] if grads.want_x else None, ddt[span] if grads.want_dt else None
+            call.backward(start, homes, (of_y, *of_ends), last, (*of_rows, *outs), sums)
+            of_ends = outs
+
+    def _repeated(self, call: _Call, start: Sequence[Tensor]) -> dict[int, _Kept]:
+        """Returns the states after each step of a span, computed again."""
+        x = call.x
+        homes = self._kept(x, True, x.new_empty(self.kept_size(True) * x.shape[0] * x.shape[1]), None)
+        unread = x.new_empty(x.shape[1], self.step.traced.y)
+        call.forward(start, unread, [torch.empty_like(part) for part in start], homes, True, 1)
+        return homes
 
 
 class _Call:
     """Launches over a span of steps."""
 
-    def __init__(
-        self,
-        kernel: OnGpu,
-        rows: Sequence[Tensor],
-        params: Sequence[Tensor],
-        lengths: Tensor | None,
-        first: int,
-        total: int,
-    ):
+    def __init__(self, kernel: OnGpu, given: Given, begin: int, end: int):
         self.kernel, self.source = kernel, kernel.source
-        (self.x, self.dt), self.lengths = rows, lengths
-        self.params = [params[index] for index in self.source.params]
+        self.x, self.dt = (row[begin:end] for row in given.rows)
+        self.lengths = self.x if given.lengths is None else given.lengths  # a pointer that is not read
+        self.params = [given.params[index] for index in self.source.params]
         steps, batch = self.x.shape[:2]
         self.tiles = tiles(batch, self.source.units)
-        self.sizes = first, total, steps, batch
-        self.options: dict[str, Any] = {"RAGGED": lengths is not None, "STATE": TYPES[kernel.dtype]}
+        self.sizes = begin, len(given.rows[0]), steps, batch
+        self.options: dict[str, Any] = {"RAGGED": given.lengths is not None, "STATE": TYPES[kernel.dtype]}
         self.options |= self.tiles.options
 
     def _inputs(self, states: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        lengths = self.x if self.lengths is None else self.lengths  # a pointer that is not read
-        return self.x, self.dt, lengths, *states, *self.params
+        return self.x, self.dt, self.lengths, *states, *self.params
 
     def _arrays(self, homes: dict[int, _Kept]) -> tuple[list[Tensor], list[int]]:
         """Returns the arrays of kept states, and their strides, in the order of the kernel's arguments."""
         every = [homes.get(i, _Kept(self.x, 0, 0)) for i in range(len(self.kernel.step.traced.states))]
         return [one.array for one in every], [stride for one in every for stride in (one.step, one.row)]
 
-    def _launch(self, function: Callable[..., Any], chunk: int, *arguments: Any, **options: Any) -> None:
+    def _launch(self, function: Any, chunk: int, *arguments: Any, **options: Any) -> None:
         if self.sizes[-1]:
             function[self.tiles.grid](*arguments, *self.sizes, CHUNK=chunk, **options, **self.options)
 
@@ -211,9 +187,9 @@ class _Call:
         self,
         states: Sequence[Tensor],
         y: Tensor,
-        last: bool,
         ends: Sequence[Tensor],
         homes: dict[int, _Kept],
+        last: bool,
         every: int,
     ) -> None:
         """Fills y, the last states and the kept ones."""
@@ -227,15 +203,14 @@ class _Call:
         self,
         states: Sequence[Tensor],
         homes: dict[int, _Kept],
-        grad_y: Tensor | None,
+        grads: Sequence[Tensor | None],
         last: bool,
-        grads: Sequence[Tensor],
-        results: tuple[Tensor, Tensor, Sequence[Tensor]],
-        wanted: tuple[bool, bool],
+        results: Sequence[Tensor | None],
         sums: Tensor,
     ) -> None:
-        """Fills the gradients of x, dt and the states, and adds to the sums."""
-        dx, ddt, outs = results
+        """Fills the gradients of x, dt (None: not needed) and the states, and adds to the sums."""
+        grad_y, *of_ends = grads
+        dx, ddt, *outs = results
         x, batch, source = self.x, self.sizes[-1], self.source
         of_y = x.new_zeros(batch, self.kernel.step.traced.y) if grad_y is None else grad_y.contiguous()
         across, along = self.tiles.grid
@@ -243,12 +218,13 @@ class _Call:
         totals, scalars = x.new_zeros(across, sums.numel()), x.new_empty(len(source.scalars), across * along)
         arrays, strides = self._arrays(homes)
         gaps = self.dt.stride(0), self.dt.stride(1), *strides, of_y.stride(0) if of_y.dim() == 3 else 0, along
-        arguments = (*self._inputs(states), *arrays, of_y, *grads, dx, ddt, *outs, partial, totals, scalars, *gaps)
-        options = {"LAST": int(last and grad_y is not None), "WANT_X": wanted[0], "WANT_DT": wanted[1]}
+        of_rows = (x if one is None else one for one in (dx, ddt))
+        arguments = (*self._inputs(states), *arrays, of_y, *of_ends, *of_rows, *outs, partial, totals, scalars, *gaps)
+        options = {"LAST": int(last and grad_y is not None), "WANT_X": dx is not None, "WANT_DT": ddt is not None}
         self._launch(self.kernel._backward, source.chunks[1], *arguments, **options)
         sums += totals.sum(0)
         for offset, total in zip(source.scalars, scalars.sum(1), strict=True):
             sums[offset] += total
         for element, total in zip(source.row_sums, partial.sum(-1), strict=True):
-            if wanted[element < 0]:
-                (ddt[..., 0] if element < 0 else dx[..., element]).copy_(total)
+            if (to := ddt if element < 0 else dx) is not None:
+                to[..., max(0, element)] = total

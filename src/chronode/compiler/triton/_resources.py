@@ -105,7 +105,9 @@ def _of_cubin(binary: bytes) -> tuple[int, int]:
 
 def _spilled(ptx: str, target: str) -> int:
     """Returns the bytes that the assembler stores to and loads from local memory to free registers."""
-    output = _output("ptxas", ["-v", f"--gpu-name={target}{'a' * (target == 'sm_90')}", "-o", "/dev/null"], ptx.encode())
+    tool = "ptxas" if target == "sm_80" else "ptxas-blackwell"  # which triton takes from sm_90 on
+    (name,) = re.findall(r"^\.target (\w+)", ptx, re.MULTILINE)
+    output = _output(tool, ["-v", f"--gpu-name={name}", "-o", "/dev/null"], ptx.encode())
     return sum(map(int, re.findall(r"(\d+) bytes spill", output)))
 
 

@@ -35,7 +35,7 @@ class IndRNNCell(Cell):
             past.
     """
 
-    sequence_kernel = Kernel(elementwise.run_indrnn, gpu=True, parts=(Product, *NORMS.values()))
+    sequence_kernel = Kernel(elementwise.run_indrnn, parts=(Product, *NORMS.values()))
 
     def __init__(
         self,

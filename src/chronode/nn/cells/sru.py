@@ -28,7 +28,7 @@ class SRUCell(Cell):
         highway_bias: Initial b_r.
     """
 
-    sequence_kernel = Kernel(elementwise.run_sru, gpu=True, parts=(Product,))
+    sequence_kernel = Kernel(elementwise.run_sru, parts=(Product,))
 
     def __init__(self, input_size: int, hidden_size: int, highway_bias: float = 0.0):
         super().__init__(input_size, hidden_size)

@@ -33,7 +33,7 @@ class UnICORNNCell(Cell):
         train_c: Whether the time scales c of the units are trained (False: the paper's single-scale ablation).
     """
 
-    sequence_kernel = Kernel(unicornn.run, gpu=True, stack=unicornn.run_stack, bind=unicornn.bind)
+    sequence_kernel = Kernel(unicornn.run, stack=unicornn.run_stack, bind=unicornn.bind)
     per_layer = ("delta_t", "alpha")
     state_parts = 2
 
