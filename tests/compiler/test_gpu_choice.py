@@ -1,4 +1,4 @@
-"""How a cell runs on a GPU, as far as that can be known without one: emitted sources, captured loops, notes."""
+"""The way a cell runs on a GPU, as far as that can be known without one: emitted sources, captured loops, notes."""
 
 import pytest
 import torch
