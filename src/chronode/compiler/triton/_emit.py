@@ -51,7 +51,7 @@ OPERATIONS = {
 """Element-wise operations as Triton (`_functions.py`)."""
 _LINEAR = {"add": (0, 1), "sub": (0, 1), "neg": (0,), "copy": (0,), "mul": (0, 1), "div": (0,)}
 _MOST_LOADS = 48  # registers for the loads of a chunk
-_MOST_OPERATIONS = 320  # of a chunk: registers and the time of Triton's compiler go by them
+_MOST_OPERATIONS = 256  # of a chunk: registers and the time of Triton's compiler go by them
 _FUNCTION = 6  # operations of an exponential or the like
 
 
