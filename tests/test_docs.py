@@ -27,6 +27,8 @@ SCRIPTS = sorted((DOCS / "gallery").glob("*.py"))
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SLOW = {
     "gallery": "trains for minutes; `make gallery` runs it",
+    "new-cell.md": "trains four models; `make gallery` runs it",
+    "memory.md": "trains eight models; `make gallery` runs it",
     "sweep.md": "half a minute; tests/cli/test_cli_compare.py runs both commands on less data",
     "analysis_oscillators.md": "the last block trains 40 models at the paper's size",
 }
@@ -243,6 +245,28 @@ def test_a_page_of_the_gallery_shows_what_its_example_prints(script, tmp_path):
     printed, shown = (list(map(float, re.findall(number, text))) for text in (now, then))
     # The last bits of a training depend on the machine.
     assert printed and printed == pytest.approx(shown, rel=0.02, abs=0.02)
+
+
+@pytest.mark.parametrize("page", sorted((DOCS / "tutorials").glob("*.md")), ids=lambda path: path.stem)
+def test_a_tutorial_shows_its_plots_and_what_its_code_prints(page):
+    """test_the_code_of_a_page_runs runs the code; `make gallery` renews the rest."""
+    text = page.read_text()
+    codes = [code for _, code in blocks(page, "python")]
+    drawn = sum("plt.subplots" in code for code in codes)
+    assert re.findall(r"!\[.+\]\((\S+)\)", text) == [f"{page.stem}-{place}.png" for place in range(1, drawn + 1)]
+    for place in range(1, drawn + 1):
+        assert (page.parent / f"{page.stem}-{place}.png").stat().st_size > 5_000
+    assert len(re.findall(r"^```text\n[^`]", text, re.MULTILINE)) == sum("print(" in code for code in codes) > 0
+
+
+def test_the_first_figure_shows_what_was_measured(tmp_path):
+    script = shutil.copy(DOCS / "pictures" / "front.py", tmp_path)
+    done = subprocess.run(
+        [sys.executable, script], env={**os.environ, "MPLBACKEND": "svg"}, capture_output=True, text=True, check=True
+    )
+    ours, theirs = (float(gap) for gap in re.findall(r"largest difference (\S+)", done.stdout))
+    assert ours < 1e-5 < 0.1 < theirs
+    assert "pictures/front.png" in (DOCS / "index.md").read_text()
 
 
 @pytest.fixture(scope="module")
