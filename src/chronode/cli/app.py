@@ -32,6 +32,7 @@ COMMANDS = {
     "runs": ("runs", "List the runs in a folder: data, model, status, test metrics."),
     "show": ("runs", "Show the details of a run, or open its report."),
     "compare": ("compare", "Compare models on a file or a task, over several seeds."),
+    "ensemble": ("ensemble", "Combine several runs into one model whose outputs are averaged."),
     "sweep": ("sweep", "Search for good settings of a model."),
 }
 """Name of each command, the module that attaches it, and the first line of its help (a test compares them)."""

@@ -170,7 +170,9 @@ def show_outcome(console: Console, outcome: Outcome) -> None:
     by = f"best epoch {summary['best_epoch']} of {summary['epochs']} by {summary['metric']}"
     asked = outcome.run.config["model"]
     name = model_name(summary, asked["model"], asked.get("start"))
-    if outcome.run.config["training"].get("refit"):
+    if summary["stopped"] == "combined":
+        by = f"validation {summary['metric']} {shown(summary['valid'].get(summary['metric']))}"
+    elif outcome.run.config["training"].get("refit"):
         by = f"{counted(summary['epochs'], 'epoch')} on the training and validation series together"
     if is_linear(summary, asked.get("start")):
         by = linear_text(summary)

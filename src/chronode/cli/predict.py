@@ -142,6 +142,8 @@ def _cross_validate(
 
     if output is not None and output.suffix not in (".csv", ".parquet"):
         raise ValueError(f"--output {output} must be a .csv or .parquet file for the predictions of --folds.")
+    if (run / "ensemble.json").is_file():
+        raise SettingError(f"{run} is an ensemble: cross-validate one of its runs.", argument="folds")
     config = config_of(Run.open(run))
     config = config if data is None else config.with_values({"data": {"source": data, "labels": labels}})
     found = cross_validate(

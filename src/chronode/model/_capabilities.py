@@ -98,6 +98,8 @@ def _reasons(capability: str, model: SequenceModel, reading: Reading | None) -> 
     if capability == "explain" and model.embedding is not None and model.modulation is not None:
         reason = "predictions from symbols (text) with static values cannot be explained yet"
         yield "static", reason, f"train without {named('static', ...)}"
+    if capability == "explain" and model.members:
+        yield "ensemble", "predictions of an ensemble of runs cannot be explained yet", "explain one of its runs"
     if capability == "backtest" and (reading is None or model.relative is None):
         cure = f"train with {named('forecast', ...)} and without {named('per_step')}"
         yield "forecast", "only forecasts from windows of a file have a backtest", cure
@@ -125,6 +127,8 @@ def _needs_more_than_one_step(capability: str, model: SequenceModel) -> _Reasons
         names = f"{named('static', ...)}, {named('known', ...)} and {named('calendar', True)}"
         reason = "the model has inputs that single observations lack: static values, or known values of the future"
         yield "static", reason, f"train without {names}; static columns are then channels"
+    if model.members:
+        yield "ensemble", f"an ensemble of {len(model.members) + 1} runs needs whole series", "use one of its runs"
     if model.others:
         reason = f"an ensemble of {len(model.networks)} networks needs whole series"
         yield "ensemble", reason, f"train with {named('ensemble', 1)}"

@@ -65,6 +65,7 @@ class SequenceModel(nn.Module):
     Attributes:
         spec: The spec passed to `build`; None for a model assembled by hand.
         others: Further networks of an ensemble, whose outputs are averaged with those of this one.
+        members: Further models of an ensemble, with their starts, whose outputs are averaged with those of this one.
         margins: Quantiles of the forecast errors, for prediction intervals; None without `relative`.
 
     Example:
@@ -99,7 +100,7 @@ class SequenceModel(nn.Module):
         self.start = start
         self.relative = relative
         self.margins = None if relative is None else Margins(num_outputs, len(relative.channels))
-        self.others = nn.ModuleList()
+        self.others, self.members = nn.ModuleList(), nn.ModuleList()
         self.spec: ModelSpec | None = None
 
     @classmethod
@@ -126,7 +127,8 @@ class SequenceModel(nn.Module):
         if spec.head_init == "normal":
             nn.init.kaiming_normal_(model.head.weight)
             nn.init.zeros_(model.head.bias)
-        single = replace(spec, ensemble=1, start=None, relative=None, known=())
+        single = replace(spec, ensemble=1, start=None, relative=None, known=(), members=())
+        model.members.extend(cls.build(member, vectors) for member in spec.members)
         model.others.extend(cls.build(single, vectors) for _ in range(spec.ensemble - 1))
         if start is not None:  # before the first step of training, the linear model is all there is
             model.silence()
@@ -147,6 +149,11 @@ class SequenceModel(nn.Module):
     @property
     def is_linear(self) -> bool:
         """Whether the model is its linear start alone: a network with a head of zeros adds nothing."""
+        return self._is_silent and not self.members
+
+    @property
+    def _is_silent(self) -> bool:
+        """Whether only the start of this model, without further members, counts."""
         heads = [part for network in self.networks for part in network.head.parameters()]
         return self.start is not None and not any(part.count_nonzero() for part in heads)
 
@@ -155,20 +162,28 @@ class SequenceModel(nn.Module):
         """Title of the model: the name of its network, the linear start with it, that start alone, or the baseline that
         takes its place.
         """
+        if not self.members:
+            return self._own_title
+        return f"mean of {', '.join([self._own_title, *(str(member.title) for member in self.members)])}"
+
+    @property
+    def _own_title(self) -> str:
         network = self.layer.cell_class.__name__ if self.spec is None else self.spec.model
         network = f"{len(self.networks)} × {network}" if self.others else network
         if self.start is None:
             return network
-        if self.is_linear and self.spec is not None and self.spec.baseline:
+        if self._is_silent and self.spec is not None and self.spec.baseline:
             return f"baseline: {self.spec.baseline}"
-        return self.start.title_alone if self.is_linear else f"{self.start.name} + {network}"
+        return self.start.title_alone if self._is_silent else f"{self.start.name} + {network}"
 
     @property
     def num_weights(self) -> int:
         """The number of weights: all trained parameters, or those of the linear start alone."""
-        if self.start is not None and self.is_linear:
-            return self.start.num_weights
-        return sum(part.numel() for part in self.parameters())
+        members = sum(member.num_weights for member in self.members if isinstance(member, SequenceModel))
+        if self.start is not None and self._is_silent:
+            return self.start.num_weights + members
+        own = (part.numel() for name, part in self.named_parameters() if not name.startswith("members."))
+        return sum(own) + members
 
     @property
     def per_step(self) -> bool:
@@ -184,7 +199,10 @@ class SequenceModel(nn.Module):
             times: Times of x, and `static (B, S)` for a model with static values.
         """
         outputs = self.each(x, started=started, **times)
-        return outputs[0] if len(outputs) == 1 else torch.stack(outputs).mean(0)
+        output = outputs[0] if len(outputs) == 1 else torch.stack(outputs).mean(0)
+        if not self.members:
+            return output
+        return torch.stack([output, *(member(x, **times).to(output) for member in self.members)]).mean(0)
 
     def each(self, x: Tensor, *, started: Tensor | None = None, **times: Tensor | None) -> list[Tensor]:
         """Returns the outputs of each network of an ensemble; the arguments are those of `forward`."""

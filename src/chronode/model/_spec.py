@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 POOLS = ("last", "mean", "sum", "max")
 
 
+_SHARED = ("input_size", "num_outputs", "per_step", "static", "symbols", "relative", "known")
+
+
 @dataclass(frozen=True)
 class ModelSpec:
     """Everything needed to build a SequenceModel, as plain data.
@@ -50,6 +53,7 @@ class ModelSpec:
             empty otherwise.
         ensemble: Number of networks with different initial weights, whose outputs are averaged; each learns on its own.
         settings: Settings of the layer (dropout, bidirectional, residual, memory) and of the model.
+        members: Further models, complete with their starts, whose outputs are averaged with those of this one.
 
     Example:
         >>> spec = ModelSpec("ltc", input_size=3, num_outputs=2, hidden_size=8)
@@ -81,6 +85,7 @@ class ModelSpec:
     pool: str = "last"
     baseline: str = ""
     ensemble: int = 1
+    members: tuple[ModelSpec, ...] = ()
 
     def __post_init__(self) -> None:
         find_model(self.model)
@@ -99,6 +104,9 @@ class ModelSpec:
         if self.per_step and self.pool != "last":
             raise ValueError(f"pool={self.pool!r} needs one target per series; here every step has one: omit pool.")
         self._check_start()
+        for member in self.members:
+            if member.members or any(getattr(member, name) != getattr(self, name) for name in _SHARED):
+                raise ValueError("the members of an ensemble must have the same inputs and outputs.")
         if self.symbols is not None:
             whole("symbols", self.symbols, at_least=2)
             if self.input_size != 1:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ._choose import assemble_run, choose, fine_tuning, with_named_model
     from ._config import SECTIONS, Config, DataConfig, ModelConfig, exponent
     from ._early import EarlyScores, early_scores
+    from ._ensemble import best_runs, combined, ensemble_runs
     from ._environment import environment
     from ._folder import REPORT, Run, folder_files, next_folder, run_folders, write_folder
     from ._folds import CrossValidation, cross_validate

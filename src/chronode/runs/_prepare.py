@@ -313,7 +313,10 @@ def origin_of(config: Config) -> Trained:
     from ._trained import load
 
     try:
-        return load(config.model.origin)
+        trained = load(config.model.origin)
+        if trained.model.members:
+            raise ValueError("an ensemble of runs cannot be trained further: pass one of its runs.")
+        return trained
     except (ValueError, OSError) as error:
         raise SettingError(f"{named('origin', config.model.origin)}: {error}", argument="origin") from error
 

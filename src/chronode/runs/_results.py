@@ -104,7 +104,7 @@ def _race_summary(run: Run, summary: Mapping[str, Any]) -> dict[str, Any]:
 
 def _start_summary(fitted: Trained) -> dict[str, Any]:
     """Returns the validation metric of the linear start alone; the network adds the rest of "valid"."""
-    if fitted.model.start is None:
+    if fitted.model.start is None or fitted.model.members:
         return {}
     goal, alone, settings = fitted.objective, fitted.record.start, fitted.record.settings
     value = None if alone is None else goal.value_of(alone.valid_loss, alone.metrics)
@@ -123,7 +123,13 @@ def _start_summary(fitted: Trained) -> dict[str, Any]:
 def _linear_summary(config: Config, prepared: Prepared, fitted: Trained) -> dict[str, Any]:
     """Returns the validation metric that a linear start would have reached, for a network without one."""
     windows = prepared.reading is not None and prepared.reading.horizon
-    if fitted.model.start is not None or windows or config.training.refit or config.model.origin:
+    if (
+        fitted.model.start is not None
+        or fitted.model.members
+        or windows
+        or config.training.refit
+        or config.model.origin
+    ):
         return {}
     objective = fitted.objective
     found = linear_validation(objective, prepared.sampled.parts)

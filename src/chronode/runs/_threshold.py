@@ -70,7 +70,11 @@ def validation_rows(trained: Trained) -> TwoClassRows:
     if not config.data.shares[1]:
         raise SettingError("the run has no validation part to choose by", argument="split", cure="train with one")
     prepared = prepared_of(trained)
-    if not prepared.refit and (trained.model.start is None or trained.best_epoch):
+    if prepared.refit and trained.model.members:
+        raise SettingError(
+            "the runs of the ensemble were fitted to the validation part too", argument="refit", cure="pass --value"
+        )
+    if not prepared.refit and (trained.model.start is None or trained.best_epoch or trained.model.members):
         return two_class_rows(trained, prepared.parts.valid)
     config = config.with_values({"training": {"refit": False}})
     prepared = prepare(config)

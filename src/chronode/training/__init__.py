@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from ..data import Parts
     from ._assembly import Assembly, assemble, completed, gather, spec_for, together
     from ._attribution import Attribution, integrated_gradients
-    from ._calibration import USUAL_INTERVALS, interval_scores, intervals_of
+    from ._calibration import USUAL_INTERVALS, calibrate, interval_scores, intervals_of
     from ._crew import Helpers, WorkerLost, follow
     from ._events import BatchDone, Diverged, Epoch, EpochDone, Event, Listener, Note, TrainingStopped, paced
     from ._explain import Explanation, explain
