@@ -20,6 +20,8 @@ if TYPE_CHECKING:
         forecast_channels,
         future_names,
         future_times,
+        holiday_periods,
+        holiday_place,
         known_channels,
         with_calendar,
         with_future,

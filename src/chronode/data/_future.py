@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -76,6 +78,8 @@ def _later_days(days: NDArray[np.datetime64], ahead: NDArray[np.int64]) -> NDArr
 
 _DAY = 86400.0
 _PERIODS = {"hour": _DAY, "weekday": 7 * _DAY, "yearday": 365.25 * _DAY}
+_HOLIDAY = "holiday "
+_NEAR = 4  # days
 _CYCLES = 2  # of a period must be seen, so that it is not confused with a trend
 
 
@@ -132,6 +136,75 @@ def calendar_periods(s: Sequences) -> tuple[str, ...]:
     return periods
 
 
+def holiday_periods(s: Sequences, place: str) -> tuple[str, ...]:
+    """Returns the period of the calendar that holds public holidays, after checking that the dates resolve them.
+
+    Args:
+        s: Series.
+        place: Country, or country and subdivision, such as "US" or "US-CA".
+    """
+    gap, shown = s.median_gap(), named("holidays", place)
+    if not s.clock.dates or gap is None or s.base_times is None:
+        raise SettingError(f"{shown} needs dates: pass a column of dates, {named('time', ...)}.", argument="holidays")
+    if gap * s.clock.scale > _DAY:
+        raise SettingError(
+            f"{shown} needs steps of a day or less, here they are {gap:.3g} {s.clock.unit_text()}: omit it.",
+            argument="holidays",
+        )
+    period = f"{_HOLIDAY}{place.upper()}"
+    if not _waves(s, s.sample.times, [period])[..., 0].any():
+        raise SettingError(f"{shown}: no date of the series is a holiday there: omit it.", argument="holidays")
+    return (period,)
+
+
+def holiday_place(periods: Sequence[str]) -> str | None:
+    """Returns the place whose holidays are among periods of the calendar; None if there are none.
+
+    Example:
+        >>> holiday_place(["weekday", "holiday US-CA"])
+        'US-CA'
+    """
+    return next((name.removeprefix(_HOLIDAY) for name in periods if name.startswith(_HOLIDAY)), None)
+
+
+@functools.lru_cache(maxsize=16)
+def _holidays(place: str, first: int, last: int) -> NDArray[np.datetime64]:
+    """Returns the public holidays of a country or subdivision from one year to another, sorted."""
+    try:
+        holidays = importlib.import_module("holidays")
+    except ModuleNotFoundError:
+        raise ImportError(
+            f"{named('holidays', place)} needs the package holidays: pip install 'chronode[holidays]'"
+        ) from None
+    country, _, part = place.partition("-")
+    try:
+        days = holidays.country_holidays(country, subdiv=part or None, years=range(first, last + 1))
+    except (NotImplementedError, AttributeError) as error:
+        known = holidays.list_supported_countries()
+        which = known.get(country, ()) if part else known
+        names = ", ".join(f"{country}-{name}" if part else name for name in list(which)[:8])
+        raise SettingError(
+            f"{named('holidays', place)} is not known to the package holidays",
+            argument="holidays",
+            cure=f"pass one of its places, such as {names}",
+        ) from error
+    return np.sort(np.array(list(days), dtype="M8[D]"))
+
+
+def _of_holidays(place: str, days: NDArray[np.datetime64]) -> list[NDArray[np.float64]]:
+    """Returns whether days are holidays, and how near the next or last one is: 1 on it, 0 from 4 days on."""
+    if not days.size:
+        return [np.zeros(days.shape)] * 2
+    years = [int(str(end.astype("M8[Y]"))) for end in (days.min() - _NEAR, days.max() + _NEAR)]
+    free = _holidays(place, *years)
+    after = np.clip(np.searchsorted(free, days), 0, max(len(free) - 1, 0))
+    if not len(free):
+        return [np.zeros(days.shape)] * 2
+    apart = [np.abs((free[at] - days).astype(np.int64)) for at in (after, np.maximum(after - 1, 0))]
+    distance = np.minimum(*apart)
+    return [(distance == 0).astype(np.float64), np.clip(1 - distance / _NEAR, 0, 1)]
+
+
 def with_calendar(s: Sequences, periods: Sequence[str]) -> Sequences:
     """Returns series with a sine and a cosine of each period as additional channels."""
     if not periods:
@@ -142,12 +215,20 @@ def with_calendar(s: Sequences, periods: Sequence[str]) -> Sequences:
 
 
 def calendar_names(periods: Sequence[str]) -> tuple[str, ...]:
-    """Returns the names of the channels of `with_calendar`."""
-    return tuple(f"{name} {wave}" for name in periods for wave in ("sin", "cos"))
+    """Returns the names of the channels of `with_calendar`.
+
+    Example:
+        >>> calendar_names(["weekday", "holiday US"])
+        ('weekday sin', 'weekday cos', 'holiday US', 'near holiday US')
+    """
+    names: list[str] = []
+    for name in periods:
+        names += [name, f"near {name}"] if name.startswith(_HOLIDAY) else [f"{name} sin", f"{name} cos"]
+    return tuple(names)
 
 
 def _waves(s: Sequences, times: NDArray[np.float64], periods: Sequence[str]) -> NDArray[np.float64]:
-    """Returns `(..., 2 P)` sines and cosines at these times."""
+    """Returns `(..., 2 P)` sines and cosines at these times; of holidays, whether it is one, and how near one is."""
     moments = instants(s.clock, times)
     days = (moments - moments.astype("M8[D]")) / np.timedelta64(1, "D")
     phases = {
@@ -155,8 +236,13 @@ def _waves(s: Sequences, times: NDArray[np.float64], periods: Sequence[str]) -> 
         "weekday": ((moments.astype("M8[D]").astype(np.int64) + 3) % 7 + days) / 7,  # 1970-01-01 was a Thursday
         "yearday": (moments - moments.astype("M8[Y]")) / np.timedelta64(1, "D") / 365.25,
     }
-    angles = [2 * np.pi * phases[name] for name in periods]
-    return np.stack([wave(angle) for angle in angles for wave in (np.sin, np.cos)], axis=-1)
+    columns: list[NDArray[np.float64]] = []
+    for name in periods:
+        if name.startswith(_HOLIDAY):
+            columns += _of_holidays(name.removeprefix(_HOLIDAY), moments.astype("M8[D]"))
+        else:
+            columns += [wave(2 * np.pi * phases[name]) for wave in (np.sin, np.cos)]
+    return np.stack(columns, axis=-1)
 
 
 def with_future(

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._version import __version__
-from ..data import Clock, Reading, Scaler
+from ..data import Clock, Reading, Scaler, holiday_place
 from ..model import SequenceModel
 from ..runs import load, save
 from ..settings import near
@@ -63,7 +63,9 @@ def _facts_of(trained: Trained, reading: Reading, estimator: str) -> dict[str, A
     facts |= {"history": [], "best_epoch": 0, "notes": []}
     if reading.horizon:
         names = {"horizon": reading.horizon, "channels": reading.forecast_channels, "window": reading.window}
-        names |= {"known": reading.known or None, "calendar": bool(reading.calendar)}
+        place = holiday_place(reading.calendar)
+        calendar = len(reading.calendar) > (place is not None)
+        names |= {"known": reading.known or None, "calendar": calendar, "holidays": place}
         levels = {"intervals": trained.levels()} if trained.levels() else {}
         return facts | {"arguments": {**arguments, **names, **levels}}
     if objective.classes is None:

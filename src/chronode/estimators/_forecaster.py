@@ -61,7 +61,7 @@ class SequenceForecaster(SequenceEstimator):
         "channels": Argument(
             Sequence[str | int] | None, None, "Channels to forecast, by name or number; None: all channels."
         ),
-        **settings_named("known calendar window stride"),
+        **settings_named("known calendar holidays window stride"),
         **{name: argument for name, argument in COMMON.items() if name not in ("model", "budget", "refit")},
         "intervals": Argument(
             Sequence[float],
@@ -274,7 +274,7 @@ class SequenceForecaster(SequenceEstimator):
     def _data(self, s: Sequences) -> dict[str, Any]:
         for name, size in self._given("horizon window stride").items():
             whole(name, size, at_least=1)
-        return {**self._given("horizon known calendar window stride"), "channels": self._chosen(s)}
+        return {**self._given("horizon known calendar holidays window stride"), "channels": self._chosen(s)}
 
     def _split(self, s: Sequences) -> tuple[float, ...]:
         share = number("validation", self.validation, at_least=0, below=1)

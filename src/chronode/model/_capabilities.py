@@ -124,7 +124,8 @@ def _not_live(reading: Reading | None) -> _Reasons:
 
 def _needs_more_than_one_step(capability: str, model: SequenceModel) -> _Reasons:
     if model.modulation is not None or (model.start is not None and model.start.static):
-        names = f"{named('static', ...)}, {named('known', ...)} and {named('calendar', True)}"
+        others = (named("static", ...), named("known", ...), named("calendar", True), named("holidays", ...))
+        names = f"{', '.join(others[:-1])} and {others[-1]}"
         reason = "the model has inputs that single observations lack: static values, or known values of the future"
         yield "static", reason, f"train without {names}; static columns are then channels"
     if model.members:

@@ -66,6 +66,8 @@ class DataConfig:
             rows after the last value to forecast.
         calendar: For forecasts, whether hour of the day, day of the week and day of the year are inputs, as sines and
             cosines; those that the dates resolve and cover twice.
+        holidays: For forecasts, country or subdivision whose public holidays are inputs, such as "US", "US-CA" or "DE":
+            whether a day is one, and how near one is. It needs the extra `holidays`.
         intervals: Levels of the prediction intervals of a forecast, in percent; `chronode predict` writes them.
         window: Number of steps of the windows that series are cut into; 0 for whole series, and for forecasts a number
             that suits the horizon and the season.
@@ -131,6 +133,7 @@ class DataConfig:
     channels: tuple[str, ...] = option((), "Target", "units")
     known: tuple[str, ...] = option((), "Target", "price,holiday")
     calendar: bool = option(False, "Target", "--calendar")
+    holidays: str | None = option(None, "Target", "US")
     intervals: tuple[float, ...] = option((), "Target", "80,95")
     window: int = option(0, "Data", 200, at_least=0)
     stride: int = option(0, "Data", 100, at_least=0)
@@ -163,10 +166,10 @@ class DataConfig:
                     f"none: omit {named(name)}.",
                     argument=name,
                 )
-        for name in ("channels", "known", "calendar", "intervals"):
+        for name in ("channels", "known", "calendar", "holidays", "intervals"):
             if getattr(self, name) and not self.horizon:
                 raise SettingError(f"{named(name, ...)} needs {named('horizon', 1)} (or more steps).", argument=name)
-        for name in ("intervals", "known", "calendar"):
+        for name in ("intervals", "known", "calendar", "holidays"):
             if getattr(self, name) and self.per_step:
                 raise SettingError(
                     f"{named(name, ...)} needs a forecast from windows: omit {named('per_step')}.", argument=name

@@ -18,6 +18,7 @@ from ..data import (
     calendar_periods,
     counted,
     files_of,
+    holiday_periods,
     is_store,
     is_there,
     note_on_gaps,
@@ -234,7 +235,7 @@ def _from_file(config: Config) -> Prepared:
         raise ValueError("a target is missing: pass --target COLUMN, or --forecast STEPS to predict the next values.")
     check_second_file(data)
     series = sampled(read_source(data), data, config.training.seed)
-    in_memory = bool(data.known) or data.calendar or (bool(data.horizon) and bool(data.per_step))
+    in_memory = bool(data.known or data.holidays) or data.calendar or (bool(data.horizon) and bool(data.per_step))
     if series.is_stored and (in_memory or len(series.sample) == len(series)):
         series = series.loaded()  # few series, or inputs and targets that are computed for every row
     prepared = _from_series(config, series)
@@ -271,6 +272,7 @@ def _from_series(config: Config, series: Sequences) -> Prepared:
     notes += remarks(used)
     notes += note_on_gaps(used, data.gaps)
     periods = calendar_periods(used) if data.calendar else ()
+    periods += holiday_periods(used, data.holidays) if data.holidays else ()
     if data.known or periods:
         data = replace(data, channels=channels_of(used, data))
         used = with_future(with_calendar(used, periods), data.horizon, data.channels, data.known, periods)
