@@ -1,5 +1,6 @@
 """`chronode stream`: lines of events in, lines of predictions out; what is wrong is reported, and the rest goes on."""
 
+import gzip
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from commands import MAIN, chronode
 from hypothesis import HealthCheck, given, settings
@@ -16,8 +18,10 @@ from hypothesis import strategies as st
 from streams import answered, as_lines, events, run_stream, table, train_vitals
 
 import chronode as package
+from chronode.data import Scaler, from_list
+from chronode.data._describe import ranges_of
 from chronode.stream import Stream
-from chronode.stream._lines import MOST_BYTES, Lines, batches
+from chronode.stream._lines import MOST_BYTES, Lines, RangeWatch, batches
 
 
 @pytest.fixture(scope="module")
@@ -342,6 +346,10 @@ def test_wrong_options(home, tmp_path):
     (tmp_path / "bad.state").write_text("no")
     _, err = run_stream(home, "", "--state", tmp_path / "bad.state", code=2)
     assert "bad.state" in err
+    for name, content in (("a.csv.gz", gzip.compress(b"patient")), ("b.csv", b"PAR1"), ("c.jsonl.bz2", b"x")):
+        (tmp_path / name).write_bytes(content)
+        done = chronode("stream", home / "run", tmp_path / name, code=2)
+        assert f"{name}: expected lines of text, but this is " in done.err and not done.out
 
 
 def test_events_of_a_model_of_one_series_need_no_id(tmp_path):
@@ -376,6 +384,19 @@ def test_a_channel_in_another_unit_is_noted_once(home, trained, size):
     low, high = (float(end) for end in re.search(r"([\d.]+) to ([\d.]+) here", note).groups())
     assert "hr (100%" in note and quiet == []
     assert min(known) - 0.01 <= low < high <= max(known) + 0.01
+
+
+def test_a_value_at_the_end_of_its_range_is_inside_although_it_was_scaled():
+    """A flag that is mostly 0: scaled to float32 and back, a 0 may be less than 0."""
+    below = []
+    for every in range(3, 30):
+        s = from_list([(np.arange(600) % every == 0).astype(np.float64)], channels=["surgery"])
+        scaler = Scaler.fit(s)
+        scaled = scaler.transform(s).values.astype(np.float32)
+        below.append((scaler.inverse_values(scaled) < 0).mean() > 0.5)
+        watch = RangeWatch(["surgery"], ranges_of(s), scaler)
+        assert [*watch.see(scaled), *watch.last()] == []
+    assert any(below)
 
 
 def test_the_note_on_ranges_goes_to_standard_error(home):

@@ -209,9 +209,13 @@ class _StopRequests:
 @contextmanager
 def _opened(events: str) -> Iterator[int]:
     """The file descriptor of the events."""
+    from ..data import check_lines
+
     if events != "-":
         if not Path(events).exists() or Path(events).is_dir():
             raise ValueError(f"{events}: there is no such file.")
+        if Path(events).is_file():  # not a pipe
+            check_lines(Path(events))
         with Path(events).open("rb", buffering=0) as file:
             yield file.fileno()
     elif sys.stdin is None:

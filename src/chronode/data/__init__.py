@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ._many_files import files_of, is_there, size_and_hash
     from ._names import counted, listed
     from ._npz import load
-    from ._opening import is_pipe, keep, suffix_of
+    from ._opening import check_lines, is_pipe, keep, suffix_of
     from ._packing import last_change, pack
     from ._readers import Reader, column_names, options_like, read, register_reader
     from ._reading import Reading

@@ -177,6 +177,7 @@ Ranges = tuple[tuple[float, ...], ...]
 
 _LEADING_ZEROS = re.compile(r"(?<![\d.,])0+(?=\d)")
 _FEWEST_VALUES = 5
+_ROUNDING = 1e-5
 _FEWEST_SERIES = 10
 _LIKE_AN_ID = 0.8
 _MOST_EXAMPLES = 2
@@ -350,7 +351,8 @@ def outside(channels: Sequence[str], columns: Sequence[NDArray[Any]], ranges: Se
     for name, values, ends in zip(channels, columns, ranges, strict=True):
         if len(values) < _FEWEST_VALUES or not ends:
             continue
-        beyond = float(((values < ends[0]) | (values > ends[1])).mean())
+        slack = _ROUNDING * max(map(abs, ends))  # of values that were scaled and scaled back in float32
+        beyond = float(((values < ends[0] - slack) | (values > ends[1] + slack)).mean())
         if beyond > 0.5:
             here = f"{np.quantile(values, 0.05):.3g} to {np.quantile(values, 0.95):.3g}"
             remarks.append(f"{name} ({100 * beyond:.0f}%: {here} here, {ends[0]:.3g} to {ends[1]:.3g} in training)")

@@ -91,18 +91,30 @@ def check_content(path: Path, suffix: str, suffixes: tuple[str, ...], magic: byt
     """Rejects an empty file, and one whose first bytes belong to another format than those with these suffixes."""
     if path.suffix.lower() in PACKED:
         return
-    with path.open("rb") as file:
-        head = file.read(16)
+    head, kind, ending = _beginning(path)
     if not head:
         raise ValueError(f"{path}: the file is empty.")
-    signatures = [(kind, ending) for first, kind, ending in _SIGNATURES if kind and head.startswith(first)]
-    kind, ending = signatures[0] if signatures else ("", "")
     if magic and not head.startswith(magic):
         raise ValueError(f"{path}: this is not a {suffix} file but {kind or f'begins with {head!r}'}.")
     if not magic and kind and (not ending or ending not in suffixes):
         packed = ending.removeprefix(".csv") if ending.startswith(".csv") else ""
         cure = f" Rename it to {path.name}{packed}." if packed else ""
         raise ValueError(f"{path}: this is not a {suffix or 'text'} file but {kind}.{cure}")
+
+
+def check_lines(path: Path) -> None:
+    """Rejects a file that is not lines of text, as far as its name and its first bytes tell."""
+    kind = f"a {path.suffix} file" if path.suffix.lower() in PACKED else _beginning(path)[1]
+    if kind:
+        raise ValueError(f"{path}: expected lines of text, but this is {kind}: unpack or convert it first.")
+
+
+def _beginning(path: Path) -> tuple[bytes, str, str]:
+    """Returns the first bytes of a file, and the description and the suffix that belong to them."""
+    with path.open("rb") as file:
+        head = file.read(16)
+    signatures = [(kind, ending) for first, kind, ending in _SIGNATURES if kind and head.startswith(first)]
+    return head, *(signatures[0] if signatures else ("", ""))
 
 
 def check_unpacked_size(path: Path) -> None:
