@@ -46,6 +46,8 @@ def work(say, lines, *words):
     time.sleep(60)
 """
 HARD = ("--subsample", "0.8", "--average", "ema", "--average-decay", "0.9", "--schedule", "cosine", "--seed", "3")
+# These series are learned within a few epochs; without this, a run would be over before the kills.
+LONG = ("--early-stop", "0")
 
 
 def lines_of(folder):
@@ -78,7 +80,7 @@ def kill(times, rng, asked, folder):
 @pytest.mark.parametrize("times", [10, pytest.param(20, marks=pytest.mark.slow)])
 def test_kills_at_random_moments_change_no_bit(times, tmp_path):
     data = write_vitals(tmp_path / "vitals.csv", patients=60)
-    asked = ("train", str(data), *VITALS, *QUICK, *HARD, "--epochs", "60")
+    asked = ("train", str(data), *VITALS, *QUICK, *HARD, *LONG, "--epochs", "60")
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     chronode(*asked, "--output", whole)
     epochs = kill(times, random.Random(times), asked, killed)
@@ -106,7 +108,7 @@ def test_another_seed_gives_other_weights(tmp_path):
 )
 def test_kills_change_no_bit_whatever_the_optimizer(hard, tmp_path):
     data = write_vitals(tmp_path / "vitals.csv", patients=60)
-    asked = ("train", str(data), *VITALS, *QUICK, *hard, "--epochs", "40")
+    asked = ("train", str(data), *VITALS, *QUICK, *hard, *LONG, "--epochs", "40")
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     chronode(*asked, "--output", whole)
     kill(8, random.Random(1), asked, killed)

@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from chronode import ModelSpec, SequenceModel
 from chronode.data import forecast_windows, from_list
@@ -202,3 +203,30 @@ def test_errors_that_grow_with_the_scale_of_a_window_keep_it_as_their_unit():
     assert margins.spread(traits, 1).log().std() < 0.1
     margins.fit(errors / traits[:, 0, :1].exp(), traits, one_series=True)  # the same errors whatever the scale
     assert (margins.spread(traits, 1).log()[:, 0] + traits[:, 0, 0]).std() < 0.5
+
+
+def test_few_windows_of_one_series_have_the_margins_of_student():
+    rng = np.random.default_rng(0)
+    residuals = rng.normal(size=(12, 3)) * [1.0, 1.0, 0.1]
+    residuals[3:, 1] = np.nan
+    traits = torch.zeros(12, 1, 3, dtype=torch.float64)
+    margins = Margins(3)
+    margins.fit(torch.tensor(residuals), traits, one_series=True)
+    first, count = np.sqrt(np.square(residuals[:, 0]).mean()), 12
+    assert margins.at([90])[0, 0].item() == pytest.approx(first * stats.t.ppf(0.95, count) * np.sqrt(1 + 1 / count))
+    second, count = np.sqrt(np.square(residuals[:3, 1]).mean()), 3 / np.sqrt(2)
+    wanted = second * stats.t.ppf(0.95, count) * np.sqrt(1 + 1 / count)
+    assert margins.at([90])[0, 1].item() == pytest.approx(wanted) and wanted > margins.at([90])[0, 0]
+    assert margins.at([90])[0, 2] == margins.at([90])[0, 1]  # no step is surer than the one before
+
+
+@pytest.mark.slow  # 60 fits
+def test_intervals_of_short_series_cover_what_they_say():
+    """Windows overlap, so the largest of a few errors says less than that of as many independent ones."""
+    inside = []
+    for seed in range(60):
+        walk = np.random.default_rng(seed).normal(size=24).cumsum()
+        fitted = SequenceForecaster(horizon=4, intervals=[90], random_state=0).fit([walk[:20]])
+        low, high = fitted.predict_intervals([walk[:20]])[90][0, :, 0].T
+        inside.append((low <= walk[20:]) & (walk[20:] <= high))
+    assert 0.84 <= np.mean(inside) <= 0.97

@@ -12,7 +12,7 @@ import numpy as np
 from rich.console import Console
 
 from ..data import Sequences, counted, is_irregular
-from ..judge import Race, best_baseline, is_linear, linear_text, model_name
+from ..judge import Race, best_baseline, end_text, is_linear, linear_text, model_name
 from ..runs import Config, Outcome, Prepared
 from ..training import AUTO, labeled
 from .tables import Table
@@ -217,5 +217,5 @@ def show_unfit(console: Console, outcome: Outcome) -> None:
 
 def describe_end(summary: Mapping[str, Any]) -> str:
     """Describes why a run ended."""
-    words = {"epochs": "finished", "steps": "finished all steps", "early": "stopped early: no improvement"}
+    words = {"epochs": "finished", "steps": "finished all steps", "early": end_text(summary)}
     return words.get(summary["stopped"], summary["stopped"])

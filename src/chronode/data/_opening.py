@@ -114,7 +114,8 @@ def _beginning(path: Path) -> tuple[bytes, str, str]:
     with path.open("rb") as file:
         head = file.read(16)
     signatures = [(kind, ending) for first, kind, ending in _SIGNATURES if kind and head.startswith(first)]
-    return head, *(signatures[0] if signatures else ("", ""))
+    kind, ending = signatures[0] if signatures else ("", "")
+    return head, kind, ending
 
 
 def check_unpacked_size(path: Path) -> None:

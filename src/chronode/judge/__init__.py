@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from ._verdict import (
         PairedDifference,
         compare,
+        end_text,
         headline,
         is_linear,
         linear_text,

@@ -98,6 +98,17 @@ def linear_text(summary: Mapping[str, Any]) -> str:
     return f"the {name}: {gain_text(summary.get('start') or {})}"
 
 
+def end_text(summary: Mapping[str, Any]) -> str:
+    """Returns why a run stopped early.
+
+    Example:
+        >>> end_text({"epochs": 7, "best_epoch": 7}), end_text({"epochs": 27, "best_epoch": 7})
+        ('stopped early: next to no validation loss is left', 'stopped early: no improvement')
+    """
+    solved = summary["best_epoch"] == summary["epochs"]
+    return f"stopped early: {'next to no validation loss is left' if solved else 'no improvement'}"
+
+
 def gain_text(start: Mapping[str, Any]) -> str:
     """Returns why no epoch counts as better than the linear start, with the numbers that decided.
 

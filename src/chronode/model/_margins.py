@@ -17,6 +17,7 @@ _JUDGED = (0.5, 0.8, 0.95)
 # With fewer windows, or a smaller gain, the same margins for all are safer.
 _FEWEST_WINDOWS = 60
 _ENOUGH = 0.98
+_FEWEST_COUNTED = 1.5  # of windows: fewer would have intervals without end
 _NO_LIMIT = 1e30
 
 _Way = Callable[[Spread, Tensor, Tensor], None]
@@ -26,7 +27,8 @@ class Margins(nn.Module):
     """Half-widths of the prediction intervals of every output, in units of a window's own scale times its spread.
 
     They are quantiles of absolute residuals with the correction of split conformal prediction: with `n` residuals, the
-    interval of level `p` reaches to the `ceil((n + 1) p)`-th smallest one.
+    interval of level `p` reaches to the `ceil((n + 1) p)`-th smallest one. Few windows of one series have no such
+    residual: their margins are those of Student's t for errors that overlap.
 
     Args:
         outputs: Number of outputs: steps ahead times channels.
@@ -70,7 +72,8 @@ class Margins(nn.Module):
         if traits is not None and way is not None:
             way(self.spread, traits, sizes)
             sizes = sizes / self.spread(traits, sizes.shape[1])
-        self.get_buffer("table").copy_(_table(sizes))
+        few = one_series and len(sizes) < _FEWEST_WINDOWS
+        self.get_buffer("table").copy_(_table_of_few(sizes, self.spread.channels) if few else _table(sizes))
 
     def _best_way(self, traits: Tensor, sizes: Tensor, one_series: bool) -> _Way | None:
         """Returns how to fit the spread; None for the same margins for all windows."""
@@ -109,6 +112,24 @@ class Margins(nn.Module):
 def _table(sizes: Tensor) -> Tensor:
     """Returns margins `(levels, outputs)` from sizes of errors `(n, outputs)`, NaN where unknown."""
     return torch.stack([_quantiles(column[~column.isnan()]) for column in sizes.T], dim=1)
+
+
+def _table_of_few(sizes: Tensor, channels: int) -> Tensor:
+    """Returns margins `(levels, outputs)` from sizes of errors of a few windows of one series, as for normal errors.
+
+    Windows that follow each other share most of the steps that they forecast: of the errors `h` steps ahead, `n` count
+    as `n / sqrt(h)` independent ones (benchmarks/intervals.md). Margins never shrink with the steps ahead.
+    """
+    from scipy.special import stdtrit
+
+    known = (~sizes.isnan()).sum(0)
+    steps = torch.arange(sizes.shape[1]) // channels + 1
+    count = (known / steps.sqrt()).clamp(min=_FEWEST_COUNTED).double()
+    ends = (1 + torch.tensor(LEVELS, dtype=torch.float64)[:, None]) / 2
+    factors = torch.from_numpy(stdtrit(count.numpy(), ends.numpy())) * (1 + 1 / count).sqrt()
+    table = (factors * sizes.square().nanmean(0).sqrt()).nan_to_num(nan=0.0)
+    grown = table.reshape(len(table), -1, channels).cummax(1).values.reshape(table.shape)
+    return grown.where(known > 0, torch.nan)
 
 
 def _interval_score(table: Tensor, sizes: Tensor, spread: Tensor) -> float:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..judge import best_baseline, headline, is_linear, linear_text, model_name
+from ..judge import best_baseline, end_text, headline, is_linear, linear_text, model_name
 from ..model import SequenceModel
 from ..runs import REPORT, Config, Prepared, RaceSummary, Run, Summary, load, prepared_of
 from ..training import Objective, Predictions, labeled
@@ -19,7 +19,7 @@ from ._time_axis import noun
 from ._training_pictures import learning_pictures
 from .pages import Html, bullets, cards, code, details, grid, heading, number, page, paragraph, safe, table, write_page
 
-_ENDS = {"early": "stopped early: no improvement", "epochs": "all epochs were trained", "steps": "all steps were taken"}
+_ENDS = {"epochs": "all epochs were trained", "steps": "all steps were taken"}
 _FEW_METRICS = 5
 _PILLS = {"finished": "", "failed": " bad"}
 
@@ -160,7 +160,8 @@ def _training_section(run: Run, summary: Summary, start: str | None) -> list[str
     rows, linear = run.metrics(), is_linear(asdict(summary), start)
     pieces: list[str] = []
     if rows:
-        end = _ENDS.get(summary.stopped, summary.stopped or summary.status)
+        ends = {**_ENDS, "early": end_text(asdict(summary))}
+        end = ends.get(summary.stopped, summary.stopped or summary.status)
         alone = f" The model is {linear_text(asdict(summary))}." if linear and summary.start is not None else ""
         pieces += [paragraph(f"{len(rows):,} epochs; {end}.{alone}")]
         metric = headline({"metric": summary.metric, "test": summary.valid})
