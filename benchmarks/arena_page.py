@@ -95,7 +95,7 @@ def _ucr(rows):
         ]
         if gaps:
             counts = [int((np.sign(gaps) == sign).sum()) for sign in (1, 0, -1)]
-            wins = "{} wins, {} ties, {} losses".format(*counts)
+            wins = "{} better, {} equal, {} worse".format(*counts)
             parts.append(f"- chronode minus {peer}: {100 * np.mean(gaps):+.1f} points over {len(gaps)} sets ({wins}).")
     for method in ("minirocket", "resnet"):
         pairs = [
@@ -185,6 +185,8 @@ def _ranks(plt, rows, names):
         axis.annotate(f"{name} {rank:.2f}", (rank, 0), (0, 8), textcoords="offset points", rotation=30)
     for level, first in enumerate(sorted(ranks)):
         joined = [rank for rank in ranks if first <= rank < first + critical]
+        if len(joined) == 1:
+            continue
         axis.plot([first, max(joined)], [-0.2 - 0.15 * level] * 2, color="0.3", linewidth=3)
     axis.set(
         xlim=(0.8, k + 0.4),
