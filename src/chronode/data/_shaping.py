@@ -18,7 +18,7 @@ from ._settings import CLIP, GAPS
 if TYPE_CHECKING:
     from torch import Tensor
 
-ALL = "all"
+ALL, NONE = "all", "none"
 _TAILS = (0.005, 0.995)
 _IMPOSSIBLE = 20.0
 """A value this many ranges beyond the range of nearly all others is an error of measurement."""
@@ -133,7 +133,7 @@ def shaping(
     Args:
         train: The training part, which decides which values have a logarithm and which are impossible.
         channels: Channels to which it may apply; None: all.
-        log: Channels that are used as logarithms, or "all".
+        log: Channels that are used as logarithms, "all" or "none".
         clip_values: "auto", "on" or "off".
         gaps: "keep", "cap" or "log".
 
@@ -153,7 +153,9 @@ def shaping(
     candidates = s.channels if channels is None else [name for name in s.channels if name in channels]
     numeric = [name for name in candidates if s.base_values.dtype.kind == "f" and not is_coded(s, name)]
     names = [log] if isinstance(log, str) else list(log)
-    names = numeric if names == [ALL] and ALL not in candidates else names
+    special = {ALL: numeric, NONE: []}
+    if len(names) == 1 and names[0] in special and names[0] not in candidates:
+        names = special[names[0]]
     clipped = numeric if clip_values == "on" else []
     if clip_values == "auto":
         clipped = [name for name in numeric if _is_impossible(s.base_values[:, s.channels.index(name)])]

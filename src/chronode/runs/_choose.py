@@ -20,11 +20,10 @@ from ..training import (
     assemble,
     completed,
     evaluate,
-    is_short,
     spec_for,
 )
 from ._config import Config
-from ._prepare import Prepared, origin_of
+from ._prepare import Prepared, linear_alone, origin_of
 
 FALLBACK = "mmrnn"
 """Model where a race is not possible: forecasts, targets at every step, symbols, very few series."""
@@ -60,8 +59,8 @@ def choose(
     settings = replace(config.training, refit=True) if prepared.refit else config.training
     windows = prepared.reading is not None and bool(prepared.reading.horizon)
     if windows or not (auto or settings.refit) or not can_race(parts.train, parts.valid):
-        if windows and auto and own.start != "none" and settings.epochs == Settings().epochs and is_short(parts.train):
-            settings = replace(settings, epochs=0)  # the linear start alone
+        if windows and linear_alone(config, parts.train):
+            settings = replace(settings, epochs=0)
         return _completed(_without_race(config, prepared), whole, settings), None
     network = {name: size for name in _SIZES if (size := getattr(own, name)) is not None} | own.settings
     candidates = candidates_for(parts.train, network, small=bool(settings.refit)) if auto else []

@@ -83,7 +83,8 @@ class DataConfig:
         scale: Whether channels and numeric targets are scaled to mean 0 and standard deviation 1 of the training part.
         scale_time: Whether times are divided by the median gap of the training part.
         log: Channels with positive values or counts that are modeled as logarithms, or "all"; of 1 + value if zeros
-            occur. Forecasts, intervals and metrics are in the original units.
+            occur. Forecasts, intervals and metrics are in the original units. By default, a single short series of
+            positive values is, if that suits its changes; "none" turns this off.
         clip_values: Whether values are clipped to the 0.5 to 99.5% range of each channel in the training part: "on",
             "off", or "auto" for channels with values more than 20 times that range beyond it.
         gaps: Gaps of more than 50 times the median: "keep", "cap" (shorten them to 50 times the median) or "log" (all

@@ -30,9 +30,10 @@ from ..data import (
     with_future,
 )
 from ..judge import SMALL, MeasuredBaselines, can_race, reference_of, selection_metric
+from ..model.start import calendar_seasons, is_plain, is_short, prefers_logarithm, stretch_of
 from ..settings import SettingError, named, near
 from ..storage import parse, read_json
-from ..training import AUTO, Objective, Trained, default_window, find_task, forecast_scaler, tasks, together
+from ..training import AUTO, Objective, Settings, Trained, default_window, find_task, forecast_scaler, tasks, together
 from ._config import Config, DataConfig
 from ._series import (
     as_packed,
@@ -285,8 +286,9 @@ def _from_series(config: Config, series: Sequences) -> Prepared:
     notes += [note for part in raw for note in part.notes]
     refit = _refits(config, raw[0], raw[1])
     fitted = together(*raw[:2]) if refit else raw[0]
-    scaler = _scaler(fitted, data, shaping(fitted, own, log=data.log, clip_values=data.clip_values, gaps=data.gaps))
-    notes += () if scaler is None else scaler.notes()
+    log, note = _logarithms(config, used, raw)
+    scaler = _scaler(fitted, data, shaping(fitted, own, log=log, clip_values=data.clip_values, gaps=data.gaps))
+    notes += note if scaler is None else (*note, *scaler.notes())
     missing = config.model.missing
     if missing is None:
         missing = (used if data.horizon else series).has_missing
@@ -308,6 +310,28 @@ def _check_weights(raw: Sequence[Sequences]) -> None:
                 argument="weight",
                 cure=f"leave more series with a weight, or change {named('split')}",
             )
+
+
+def linear_alone(config: Config, s: Sequences) -> bool:
+    """Returns whether a forecast of these series, or windows, is by default that of the linear start alone."""
+    own = config.model
+    left_open = own.model == AUTO and own.start != "none" and config.training.epochs == Settings().epochs
+    return left_open and is_short(s)
+
+
+def _logarithms(config: Config, s: Sequences, raw: Sequence[Sequences]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Returns the channels that are modeled as logarithms, with a note if that is not the choice of the user: a single
+    short series of positive values is, unless its changes are likelier without.
+    """
+    data = config.data
+    automatic = data.horizon and data.scale and not data.per_step and not data.log and linear_alone(config, s)
+    if not automatic or not is_plain(s) or not (s.values > 0).all():
+        return data.log, ()
+    values = stretch_of([part for part in raw[:2] if len(part)], 0, [0], data.horizon)
+    if not prefers_logarithm(values, calendar_seasons(s)):
+        return data.log, ()
+    note = f"{s.channels[0]} is modeled as a logarithm ({named('log', 'none')} turns this off)."
+    return s.channels, (note,)
 
 
 def origin_of(config: Config) -> Trained:

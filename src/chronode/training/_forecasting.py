@@ -12,27 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data import Scaler, Sequences, counted, forecast_windows, future_times, split, usable_windows
-from ..model.start import season_of
+from ..model.start import is_short, season_of
 from ..settings import SettingError, named
 
 _MOST_WINDOWS = 20_000
 _MOST_TIMES = 4_000_000
 _LEAST_WINDOW, _USUAL_WINDOW, _LONG_WINDOW, _MOST_WINDOW = 8, 32, 156, 400
-_SHORT = 400
-
-
-def is_short(s: Sequences) -> bool:
-    """Returns whether these are a single series, or windows of it, that is too short for a network to learn from.
-
-    On 43 series of M3 and Tourism, no network improved on the linear model.
-
-    Example:
-        >>> from chronode.data import from_list
-        >>> [is_short(from_list([np.zeros(steps)])) for steps in (120, 800)]
-        [True, False]
-    """
-    rows = int((s.starts + s.lengths).max(initial=0) - s.starts.min(initial=len(s.base_values)))
-    return len(np.unique(s.groups)) == 1 and rows < _SHORT
 
 
 def default_window(

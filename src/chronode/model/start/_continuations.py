@@ -235,9 +235,9 @@ class Regression:
         elif family.anchor is None:
             one = family.base[:, 0] + (features @ found)[..., 0]
             used = int((one != 0).any(0).nonzero()[0]) if bool(one.any()) else len(family.base) - 1
-            weight = _recursive(one[:, used:], horizon, len(family.base))
+            weight = recursive(one[:, used:], horizon, len(family.base))
         else:
-            weight = _recursive(found[..., 0].flip(1), horizon, len(family.base))
+            weight = recursive(found[..., 0].flip(1), horizon, len(family.base))
             weight = weight + family.anchor[:, None] * (1 - weight.sum(1, keepdim=True))
         if method == "recursive":
             weight = torch.where(self._explodes(weight)[:, None, None], family.base, weight)
@@ -265,7 +265,7 @@ def _ridge(inputs: Tensor, goal: Tensor, penalties: Sequence[float]) -> Tensor:
     return vectors @ shrunk
 
 
-def _recursive(one: Tensor, horizon: int, size: int) -> Tensor:
+def recursive(one: Tensor, horizon: int, size: int) -> Tensor:
     """Applies maps of the last values one step ahead, `one (P, K)`, to their own forecasts; returns the weights of all
     values of a window, `(P, size, horizon)`.
     """

@@ -128,8 +128,8 @@ def joint_family(steps: int, channels: int, own: int, horizon: int) -> Family:
 
 _LEVELS = (0.05, 0.15, 0.3, 0.5, 0.75, 1.0)
 _SPANS = (4, 8, 12, 16, 24, 36)
-_TREND_LEVELS, _TREND_SLOPES = (0.2, 0.5, 0.9), (0.05, 0.3)
 _DAMPING = (1.0, 0.95, 0.85)
+_TREND_SETTINGS = tuple(product((0.2, 0.5, 0.9), (0.05, 0.3), _DAMPING))
 _SEASON_MEMORIES = (0.7, 1.0)
 
 
@@ -142,29 +142,29 @@ def smoothing_maps(steps: int, horizon: int, seasons: Sequence[int]) -> dict[tup
         >>> (torch.arange(12.0).double() @ maps["drift over 4, damping 1", 1]).tolist()
         [12.0, 13.0]
     """
-    levels = _levels(steps)
+    levels = levels_of(steps)
     plain = {f"level {share:g}": level[:, None].expand(-1, horizon) for share, level in levels.items()}
-    plain |= {**_thetas(levels, horizon), **_drifts(steps, horizon), **_trends(steps, horizon)}
+    plain |= {**thetas(levels, horizon), **_drifts(steps, horizon), **trends(steps, horizon)}
     found = {(name, 1): weight for name, weight in plain.items()}
     for season in [season for season in seasons if season + 2 <= steps]:
         for memory in _SEASON_MEMORIES:
-            adjusted, ahead = _adjustment(steps, horizon, season, memory)
+            adjusted, ahead = adjustment(steps, horizon, season, memory)
             for name, weight in plain.items():
                 found[f"{name}, season of {season} (memory {memory:g})", season] = adjusted @ weight + ahead
     return found
 
 
-def _levels(steps: int) -> dict[float, Tensor]:
+def levels_of(steps: int, shares: Sequence[float] = _LEVELS) -> dict[float, Tensor]:
     """Simple exponential smoothing, `level = share * value + (1 - share) * level`: weights `(K,)` by share."""
     found = {}
-    for share in _LEVELS:
+    for share in shares:
         weight = share * (1 - share) ** torch.arange(steps - 1, -1, -1, dtype=torch.float64)
         weight[0] += 1 - weight.sum()
         found[share] = weight
     return found
 
 
-def _thetas(levels: dict[float, Tensor], horizon: int) -> dict[str, Tensor]:
+def thetas(levels: dict[float, Tensor], horizon: int) -> dict[str, Tensor]:
     """The Theta method (Assimakopoulos and Nikolopoulos 2000): a smoothed level with half of the slope of the line
     through the window, which also makes up for how far the level lags behind the line.
     """
@@ -187,10 +187,11 @@ def _drifts(steps: int, horizon: int) -> dict[str, Tensor]:
     return found
 
 
-def _trends(steps: int, horizon: int) -> dict[str, Tensor]:
-    """Exponential smoothing of a level and a damped slope (Holt)."""
+def trends(
+    steps: int, horizon: int, settings: Sequence[tuple[float, float, float]] = _TREND_SETTINGS
+) -> dict[str, Tensor]:
+    """Exponential smoothing of a level and a damped slope (Holt), by the speeds of both and the damping."""
     value = torch.eye(steps, dtype=torch.float64)
-    settings = list(product(_TREND_LEVELS, _TREND_SLOPES, _DAMPING))
     share, slope_share, damping = torch.tensor(settings, dtype=torch.float64).T[..., None]
     first = min(4, steps - 1)
     level, slope = (
@@ -213,16 +214,18 @@ def _reach(horizon: int, damping: float) -> Tensor:
     return torch.cumsum(damping ** torch.arange(1, horizon + 1, dtype=torch.float64), 0)
 
 
-def _adjustment(steps: int, horizon: int, season: int, memory: float) -> tuple[Tensor, Tensor]:
+def adjustment(steps: int, horizon: int, season: int, memory: float, *, inner: bool = False) -> tuple[Tensor, Tensor]:
     """Returns the maps to the seasonally adjusted window `(K, K)` and to the seasonal component ahead `(K, H)`.
 
     The component of a phase is the mean deviation from a moving average over one season; a cycle counts `memory` times
-    as much as the next one.
+    as much as the next one. With `inner`, the steps at both ends, where there is no such average, do not count.
     """
+    edge = season // 2 if inner else 0
     deviation = torch.eye(steps, dtype=torch.float64) - _moving_average(steps, season)
     phases = []
     for phase in range(season):  # steps before the last one
         cycles = torch.arange(steps - 1 - phase, -1, -season)
+        cycles = cycles[(cycles >= edge) & (cycles < steps - edge)]
         weight = memory ** torch.arange(len(cycles), dtype=torch.float64)
         phases.append(deviation[:, cycles] @ (weight / weight.sum()))
     component = torch.stack(phases, dim=1)

@@ -14,10 +14,11 @@ from torch import Tensor
 from ...data import Scaler, Sequences, folds_of, future_names, is_irregular, known_channels, listed, step_gap
 from ...system import threads, threads_for
 from .._relative import Relative
+from ._classical import classical_family
 from ._continuations import Map, Member, average, choose
 from ._families import Family, families, joint_family
 from ._linear import Linear
-from ._season import calendar_seasons, find_season, possible_seasons, regular_steps
+from ._season import calendar_seasons, find_season, is_plain, is_short, possible_seasons, regular_steps
 from ._start import LinearStart, StartFit, fit_features
 from ._summaries import PER_CHANNEL
 from ._window_rows import Fold, Rows, all_windows, by_group, in_place, rolling, rows_of, some
@@ -85,7 +86,7 @@ class MapsFit(StartFit):
 def choose_maps(
     train: Sequences, valid: Sequences, relative: Sequence[int], seed: int = 0, *, inputs: Sequence[int] | None = None
 ) -> ForecastMaps:
-    """Chooses the maps that continue these channels best.
+    """Chooses the maps that continue these channels best; of a single short series, an average of classical methods.
 
     If the validation windows belong to the training series, the maps are fitted before, and judged after, several
     origins in the later half of all windows; otherwise they are judged on held-out series.
@@ -102,6 +103,12 @@ def choose_maps(
     gap, steps, season = (description[name] for name in ("gap", "steps", "season"))
     view = _relative_view(train, relative, inputs)
     horizon = view.horizon
+    if is_short(train) and is_plain(train) and in_place(parts, relative):
+        values = stretch_of(parts, relative[0], relative, horizon)
+        seasons = calendar_seasons(train) or (season,)
+        family = classical_family(values, seasons, steps, horizon, relative[0])
+        if family is not None:
+            return ForecastMaps(description, view, ((Member(family.name, *family.maps),),), ((family,),))
     if len(np.intersect1d(train.groups, valid.groups)):
         whole = _rows(parts, description, view)
         folds = rolling(whole.ends, horizon, gap)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 MOST_TIMES_THE_STEPS = 4
+_NEAR = 0.125  # steps; the starts of months are at most 0.11 away from a grid of mean months
 
 
 def nearest(times: Tensor) -> Tensor:
@@ -20,6 +21,15 @@ def nearest(times: Tensor) -> Tensor:
     Halves are common (three steps of 30 minutes on a grid of 60), so that no rounding of float32 may decide over them.
     """
     return (times + 0.499).floor()
+
+
+def snapped(ages: Tensor) -> Tensor:
+    """Returns the ages `(B, T)` of the steps of series, in steps of a grid, as whole numbers if all steps of a series
+    are near grid points: months have different lengths, but no values between them.
+    """
+    point = nearest(ages)
+    beyond = torch.where((ages - point).abs() > _NEAR, torch.ones_like(ages), torch.zeros_like(ages))
+    return torch.where(beyond.amax(1, keepdim=True) > 0, ages, point)
 
 
 def on_grid(
@@ -32,9 +42,10 @@ def on_grid(
 ) -> tuple[Tensor, Tensor]:
     """Returns values every `gap` units of time, ending at each series' last step: `(B, G, D)` and lengths `(B,)`.
 
-    Values are interpolated linearly between two readings of a channel and constant before the first and after the
-    last reading; a channel without any reading is NaN. A series whose grid has more than four times its number of steps
-    is cut at the beginning.
+    Steps that are all near a grid point, such as months, are taken to be there. Otherwise, values are interpolated
+    linearly between two readings of a channel and constant before the first and after the last reading; a channel
+    without any reading is NaN. A series whose grid has more than four times its number of steps is cut at the
+    beginning.
 
     Example:
         >>> x, dt = torch.tensor([[[0.0], [1.0], [4.0]]]), torch.tensor([[0.0, 1.0, 3.0]])
@@ -46,6 +57,7 @@ def on_grid(
     if dt is None and observed is None:
         return x, lengths
     ends = times[:, -1]
+    times = ends[:, None] - snapped(ends[:, None] - times)
     counts = torch.minimum(nearest(ends).long() + 1, MOST_TIMES_THE_STEPS * lengths)
     position = torch.arange(int(counts.max()), device=x.device)
     grid = (ends - (counts - 1))[:, None] + position
@@ -133,6 +145,7 @@ def recent_values(recent: Recent, steps: int, gap: float, *, regular: bool) -> t
         is_known = inside[..., None] & (x == x)
         return x[:, -steps:].flatten(1), is_known[:, -steps:].flatten(1)
     ages = recent.ages / gap
+    ages = torch.where(inside, snapped(torch.where(inside, ages, torch.zeros_like(ages))), ages)
     begin = torch.where(inside, ages, torch.zeros_like(ages)).amax(1, keepdim=True)
     oldest = torch.minimum(nearest(begin), MOST_TIMES_THE_STEPS * recent.count - 1)
     grid = torch.arange(steps - 1, -1, -1, dtype=x.dtype, device=x.device)  # ages of the grid points

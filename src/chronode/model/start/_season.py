@@ -11,11 +11,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ...data import Sequences, step_gap
+from ...data import Sequences, is_irregular, step_gap
 from ._grid import MOST_TIMES_THE_STEPS, on_grid
 
 Floats = NDArray[np.float64]
 
+_SHORT = 400
 _LONGEST_SEASON = 400
 _MOST_STEPS = 2_000
 _FEWEST_VALUES, _FEWEST_CYCLES, _FEWEST_CALENDAR_CYCLES = 8, 3, 2
@@ -28,6 +29,25 @@ _NEAR_A_WALK = 8.0  # divided by the number of steps: how far from 1 the sum of 
 _MOST_SPREADS = 5.0
 _UNEXPLAINED, _PER_PHASE = 1e-4, 4.0
 _DAY, _YEAR = 86400.0, 365.25
+
+
+def is_short(s: Sequences) -> bool:
+    """Returns whether these are a single series, or windows of it, that is too short for a network to learn from.
+
+    On 43 series of M3 and Tourism, no network improved on the linear model.
+
+    Example:
+        >>> from chronode.data import from_list
+        >>> [is_short(from_list([np.zeros(steps)])) for steps in (120, 800)]
+        [True, False]
+    """
+    rows = int((s.starts + s.lengths).max(initial=0) - s.starts.min(initial=len(s.base_values)))
+    return len(np.unique(s.groups)) == 1 and rows < _SHORT
+
+
+def is_plain(s: Sequences) -> bool:
+    """Returns whether the series have a single channel with a known value at every regular step, and nothing else."""
+    return s.num_channels == 1 and not s.has_missing and not s.num_static and not is_irregular(s)
 
 
 def find_season(values: NDArray[Any], calendar: Sequence[int] = ()) -> int:
