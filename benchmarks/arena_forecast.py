@@ -99,14 +99,14 @@ def run_panel(arena, rows, results):
     from chronode.estimators import SequenceForecaster
 
     done, histories, began = results.setdefault(arena, {}), [row[2] for row in rows], time.process_time()
-    if all(row[0] in done for row in rows):
+    if all("chronode" in done.get(row[0], {}) for row in rows):
         return
     fitted = SequenceForecaster(horizon=len(rows[0][3]), intervals=[90], random_state=0, n_threads=1, verbose=True)
     fitted.fit(histories)
     forecasts, ends = fitted.predict(histories)[..., 0], fitted.predict_intervals(histories)[90][:, :, 0]
     seconds = (time.process_time() - began) / len(rows)
     for row, forecast, own in zip(rows, forecasts, ends, strict=True):
-        done[row[0]] = judged(row, forecast, own, seconds, fitted.best_epoch_ > 0)
+        done.setdefault(row[0], {}).update(judged(row, forecast, own, seconds, fitted.best_epoch_ > 0))
     store(results)
 
 
@@ -129,9 +129,9 @@ def run_series(arena, rows, results, minutes):
     last = began = time.monotonic()
     for row in rows:
         name, period, train, test = row
-        if name in done:
+        if "chronode" in done.get(name, {}):
             continue
-        done[name] = judged(row, *ours(period, train, len(test)))
+        done.setdefault(name, {}).update(judged(row, *ours(period, train, len(test))))
         if time.monotonic() - last > 30:
             store(results)
             last = time.monotonic()
@@ -142,7 +142,8 @@ def run_series(arena, rows, results, minutes):
 
 def run_peers(arena, rows, python, results):
     """Lets another Python forecast the series that peers are missing from."""
-    missing = [row for row in rows if row[0] in results[arena] and "AutoETS" not in results[arena][row[0]]]
+    done = results.setdefault(arena, {})
+    missing = [row for row in rows if "AutoETS" not in done.get(row[0], {})]
     for first in range(0, len(missing), 50):
         part = missing[first : first + 50]
         asked = [[name, train.tolist(), len(test), SEASONS[period]] for name, period, train, test in part]
@@ -154,18 +155,27 @@ def run_peers(arena, rows, python, results):
         for line, (name, period, train, test) in zip(json.loads(found.stdout), part, strict=True):
             for peer, (forecast, seconds) in line.items():
                 own = scores(train, test, np.array(forecast), SEASONS[period])
-                results[arena][name][peer] = {**own, "cpu": seconds}
+                done.setdefault(name, {"period": period})[peer] = {**own, "cpu": seconds}
         store(results)
 
 
 def store(results):
-    """Writes all results, one series per line."""
+    """Writes all results, one series per line, together with those that another command has written since."""
+    for arena, rows in stored().items():
+        for name, row in rows.items():
+            own = results.setdefault(arena, {}).setdefault(name, {})
+            own.update({method: value for method, value in row.items() if method not in own})
     texts = []
     for arena, rows in results.items():
         lines = [f"{json.dumps(name)}: {json.dumps(_rounded(row))}" for name, row in sorted(rows.items())]
         texts.append(f"{json.dumps(arena)}: {{\n" + ",\n".join(lines) + "\n}")
     with replacing(RESULTS) as path:
         path.write_text("{\n" + ",\n".join(texts) + "\n}\n")
+
+
+def stored():
+    """Returns the results by arena, series and method."""
+    return json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
 
 
 def _rounded(value):
@@ -192,7 +202,7 @@ def table(arena, rows):
         lines.append(
             method.ljust(16) + "".join(f"{cell:>20}" for cell in cells) + f"  {np.mean(cpu):.2f} CPU s a series"
         )
-    intervals = [row["chronode"] for row in rows.values() if row["chronode"].get("coverage") is not None]
+    intervals = [row["chronode"] for row in rows.values() if row.get("chronode", {}).get("coverage") is not None]
     if intervals:
         msis = [one["msis"] for one in intervals if one["msis"] is not None]
         lines.append(
@@ -217,10 +227,13 @@ def main():
     options.add_argument("--count", type=int, help="number of series; all by default")
     options.add_argument("--minutes", type=float, default=0.0, help="stop after this time; the same command continues")
     options.add_argument("--peers", help="Python that has statsforecast")
+    options.add_argument("--only-peers", action="store_true", help="run the peers alone, and print nothing")
     given = options.parse_args()
     folder = Path(os.environ["CHRONODE_DATA_MIRROR"]) / "forecasting"
-    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    results = stored()
     rows = series_of(given.arena, folder)[: given.count]
+    if given.only_peers:
+        return run_peers(given.arena, rows, given.peers, results)
     if given.arena in PANELS:
         run_panel(given.arena, rows, results)
     else:
