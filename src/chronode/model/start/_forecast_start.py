@@ -108,7 +108,7 @@ def choose_maps(
         seasons = calendar_seasons(train) or (season,)
         family = classical_family(values, seasons, steps, horizon, relative[0])
         if family is not None:
-            return ForecastMaps(description, view, ((Member(family.name, *family.maps),),), ((family,),))
+            return ForecastMaps(description, view, ((Member(family.name, family.maps[0]),),), ((family,),))
     if len(np.intersect1d(train.groups, valid.groups)):
         whole = _rows(parts, description, view)
         folds = rolling(whole.ends, horizon, gap)
