@@ -61,7 +61,7 @@ def test_the_name_depends_on_source_compiler_and_flags(cache, monkeypatch):
     assert len(libraries(cache)) == 3
 
 
-@pytest.mark.parametrize("damage", [b"", b"not a library", None])
+@pytest.mark.parametrize("damage", [*(pytest.param(own, marks=pytest.mark.slow) for own in (b"", b"not one")), None])
 def test_a_damaged_library_is_built_again(cache, damage):
     build.load(SOURCE)
     (path,) = libraries(cache)

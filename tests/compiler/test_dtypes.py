@@ -51,7 +51,7 @@ def default(request):
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("model", ["lstm", "mmrnn"])
+@pytest.mark.parametrize("model", ["mmrnn", pytest.param("lstm", marks=pytest.mark.slow)])
 def test_missing_values_in_either_precision(model, dtype, default):
     torch.manual_seed(0)
     layer = chronode.create(model, 3, 5, missing=True).to(dtype)
