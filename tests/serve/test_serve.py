@@ -233,7 +233,8 @@ def test_nine_kills_lose_and_double_no_observation(home, rows, wanted, tmp_path)
     options = ("--state", tmp_path / "ward.state", "--save-every", "0.05s", "--late", "ignore")
     for number in range(1, 10):
         with served(home / "ward.chronode", *options) as server:
-            assert server.ask("/observe", rows[: len(rows) * number // 10])[0] == 200
+            status, answer = server.ask("/observe", rows[: len(rows) * number // 10])
+            assert status == 200, answer
             time.sleep(0.02 * number)
             server.stop(signal.SIGKILL)
     with served(home / "ward.chronode", *options) as server:

@@ -35,11 +35,6 @@ def pack(
         typer.Argument(help="File, folder, pattern such as 'readings/*.parquet', or database.", callback=check_source),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write. [example: readings.series]")],
-    table: Annotated[str | None, typer.Option(help="Table of a DuckDB or SQLite file. [example: readings]")] = None,
-    query_sql: Annotated[
-        str | None,
-        typer.Option(help="Query of a DuckDB or SQLite file. [example: 'SELECT * FROM readings WHERE ward = 7']"),
-    ] = None,
     memory: Annotated[str, typer.Option(help="Memory of the sort; the rest is on the disk.")] = "1GB",
     force: Annotated[bool, typer.Option("--force", help="Replace a store that is there.")] = False,
     **given: Any,
@@ -57,10 +52,11 @@ def pack(
 
     console, data = Console(stderr=True), Config().with_values({"data": flags.values(DataConfig, given)}).data
     asked = {**asked_of(data), "target": list(data.target)}
+    part = {"table": asked.pop("table", None), "query": asked.pop("query_sql", None)}
     if output.exists() and not is_store(output):
         raise ValueError(f"--output {output} is there already, and is not a store: give another name.")
     if output.exists() and not force:
-        if made_from(output, source, asked, table=table, query=query_sql):
+        if made_from(output, source, asked, **part):
             return say(console, f"{output} is up to date")
         raise ValueError(f"--output {output} is there already, made of other tables or options; --force replaces it.")
     began = time.monotonic()
@@ -70,7 +66,7 @@ def pack(
             speed = share * rows / max(time.monotonic() - began, 1e-3)
             bar.advance(what, share, f"{rows:,} rows, {speed:,.0f} rows/s")
 
-        pack_tables(source, output, table=table, query=query_sql, memory=memory, on_progress=show, **asked)
+        pack_tables(source, output, **part, memory=memory, on_progress=show, **asked)
     _say_result(console, output, time.monotonic() - began, say, say_note)
 
 

@@ -72,6 +72,20 @@ def _check_characters(options: Options) -> None:
 
 
 @register_reader
+class Database(Reader):
+    """Tables of DuckDB and SQLite files."""
+
+    suffixes = (".duckdb", ".sqlite", ".sqlite3", ".db")
+    options = ("table", "query_sql")
+
+    def read(self, path: Path, options: Options) -> Any:
+        """Returns an Arrow table."""
+        from ._table_source import rows_of_database
+
+        return rows_of_database(path, options.get("table"), options.get("query_sql"))
+
+
+@register_reader
 class Parquet(Reader):
     """Parquet files; only the columns that are used are read."""
 

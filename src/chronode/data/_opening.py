@@ -35,7 +35,7 @@ _SIGNATURES = (
     (b"GIF8", "a GIF image", ""),
     (b"%PDF", "a PDF document", ""),
     (b"\x89HDF", "an HDF5 file", ""),
-    (b"SQLite format", "an SQLite database", ""),
+    (b"SQLite format", "an SQLite database", ".sqlite"),
     (b"\x7fELF", "a program", ""),
     (b"<!DOCTYPE", "a web page (a failed download?)", ""),
     (b"<!doctype", "a web page (a failed download?)", ""),

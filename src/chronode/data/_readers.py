@@ -151,6 +151,8 @@ def read(path: str | Path, **options: Any) -> Sequences:
             table with a header line;
             .parquet, .pq, .feather, .arrow, .xlsx: a table;
             .jsonl, .ndjson, .json: one object per row;
+            .duckdb, .sqlite, .sqlite3, .db: a table of a database, `table` or the only one, or the rows of a query,
+            `query_sql`;
             a store written by `pack`, whose values stay in its files;
             .ts: a file of the UEA, UCR or TSER archives;
             .npz: a file written by `Sequences.save`, or arrays; .npy: an array;
@@ -203,7 +205,7 @@ def _from_table(table: Any, notes: Sequence[str], options: Mapping[str, Any]) ->
     return replace(s, notes=(*notes, *s.notes))
 
 
-def read_frame(table: Any, **options: Any) -> Sequences:
+def read_frame(table: Any, /, **options: Any) -> Sequences:
     """Reads a frame as `read` reads a file that holds it; options for the format of a file are ignored."""
     notes: Sequence[str] = ()
     if options.get("labels") is not None:

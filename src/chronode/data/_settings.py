@@ -17,7 +17,7 @@ GAPS = ("keep", "cap", "log")
 
 TEXT_OPTIONS = ("delimiter", "decimal", "thousands", "encoding", "comment", "names")
 """Options for the format of a text table."""
-FILE_OPTIONS = (*TEXT_OPTIONS, "sheet", "skip_bad")
+FILE_OPTIONS = (*TEXT_OPTIONS, "sheet", "table", "query_sql", "skip_bad")
 """Options for the format of a file with a table; other files ignore them."""
 
 
@@ -54,6 +54,8 @@ class ReadOptions(LikeOptions, total=False):
     labels: str
     row_per_series: bool
     sheet: str
+    table: str
+    query_sql: str
     skip_bad: bool
     delimiter: str
     decimal: str

@@ -67,13 +67,7 @@ def table_in(
     if (table or query) and not kind:
         raise SettingError("a table or a query can be given only for a DuckDB or SQLite file.", argument="table")
     if kind == "DuckDB":
-        connection.execute(f"ATTACH {_text(source)} AS tables (READ_ONLY)")
-        connection.execute("USE tables")
-        names = [row[0] for row in connection.sql("SELECT table_name FROM duckdb_tables()").fetchall()]
-        names += [
-            row[0] for row in connection.sql("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
-        ]
-        return f"({query.rstrip().rstrip(';')})" if query else f"tables.{quoted(_only(names, table))}"
+        return _attached(connection, source, table, query)
     if kind == "SQLite":
         return _parquet(_as_parquet(_sqlite(Path(source), table, query), folder))
     files = files_of(source)
@@ -85,6 +79,36 @@ def table_in(
         again = {**options, "texts": mixed}
         written = _as_parquet(tables_of(source, again, [], divided), folder)
     return _parquet(written)
+
+
+def _attached(connection: Any, source: str | Path, table: str | None, query: str | None) -> str:
+    """Returns what follows FROM in a query of DuckDB to read the rows of one of its files."""
+    connection.execute(f"ATTACH {_text(source)} AS tables (READ_ONLY)")
+    connection.execute("USE tables")
+    names = [row[0] for row in connection.sql("SELECT table_name FROM duckdb_tables()").fetchall()]
+    names += [row[0] for row in connection.sql("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()]
+    return f"({query.rstrip().rstrip(';')})" if query else f"tables.{quoted(_only(names, table))}"
+
+
+def rows_of_database(source: Path, table: str | None, query: str | None) -> Any:
+    """Returns the rows of a table, or of a query, as an Arrow table."""
+    kind = database_of(source)
+    if kind == "SQLite":
+        parts = list(_sqlite(source, table, query))
+        if not parts:
+            raise ValueError("the table has no rows.")
+        return arrow().concat_tables(parts, promote_options="permissive")
+    if kind != "DuckDB":
+        raise ValueError("this is neither a DuckDB nor an SQLite file.")
+    try:
+        import duckdb
+    except ImportError:
+        raise ImportError("DuckDB files need DuckDB: pip install 'chronode[scale]'") from None
+    with duckdb.connect() as connection:
+        try:
+            return connection.sql(f"SELECT * FROM {_attached(connection, source, table, query)}").to_arrow_table()
+        except duckdb.Error as error:
+            raise ValueError(f"{first_line(error)}.") from error
 
 
 def _text(value: Any) -> str:

@@ -51,6 +51,8 @@ class DataConfig:
         missing_values: Texts or numbers that mean a missing value, such as -999 or "<0.5", besides empty cells and NA.
         row_per_series: Whether every row is a series and the columns are its steps, as in the UCR archive.
         sheet: Sheet of an Excel file; the first by default.
+        table: Table of a DuckDB or SQLite file; by default its only one.
+        query_sql: Query of a DuckDB or SQLite file, in place of a table.
         skip_bad: Whether files of a folder that cannot be read are left out.
         delimiter: Separator of the cells of a text file; detected by default.
         decimal: Decimal point of a text file; detected by default.
@@ -123,6 +125,8 @@ class DataConfig:
     missing_values: tuple[str, ...] = option((), "Data", "-999,n/a", "--missing")
     row_per_series: bool = option(False, "Data", "--row-per-series")
     sheet: str | None = option(None, "Data", "Sheet2")
+    table: str | None = option(None, "Data", "readings")
+    query_sql: str | None = option(None, "Data", "'SELECT * FROM readings WHERE ward = 7'")
     skip_bad: bool = option(False, "Data", "--skip-bad")
     delimiter: str | None = option(None, "Data", ";")
     decimal: str | None = option(None, "Data", ",")

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data import Sequences, is_store, made_from, pack, state_of
+from ..data import Sequences, database_of, is_store, made_from, pack, state_of
 from ..runs import load, prediction_columns, series_of, write_table
 from ..storage import fingerprint, hash_of, read_json, write_json
 from ..training import Trained
@@ -189,6 +189,8 @@ def _packed(run: str | Path, source: str | Path, output: Path, anyway: bool, on_
     if trained.reading is None:
         raise ValueError(f"{run} was trained on a task and cannot be used on tables.")
     options = {name: value for name, value in trained.reading.options.items() if name not in _NOT_FOR_TABLES}
-    if not is_store(store) or not made_from(store, source, options):
-        pack(source, store, on_progress=on_progress, **options)
+    part = {"table": options.pop("table", None), "query": options.pop("query_sql", None)}
+    part = part if database_of(source) else {}  # a model of a database can be used on files, too
+    if not is_store(store) or not made_from(store, source, options, **part):
+        pack(source, store, on_progress=on_progress, **part, **options)
     return store
