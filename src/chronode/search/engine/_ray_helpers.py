@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...training import follow
 from ._ray import connected
 
 
@@ -58,6 +57,8 @@ class RayHelpers:
 
 def _follow(content: bytes, host: str, port: int, rank: int, size: int) -> None:
     import torch
+
+    from ...training import follow
 
     torch.set_num_threads(1)  # a task has one core
     follow(content, host, port, rank, size)
