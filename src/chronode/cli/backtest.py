@@ -89,7 +89,7 @@ def backtest(
     from .outcome import say, say_note
     from .train import effective
 
-    place = engine_for(engine, workers, address)
+    runner = engine_for(engine, workers, address)
     asked = effective(data, config, given, Console(stderr=True))
     if not asked.data.horizon:
         raise ValueError("a backtest needs the number of steps ahead: pass --forecast STEPS.")
@@ -100,20 +100,20 @@ def backtest(
     console = Console(stderr=json)
     for note in series.notes:
         say_note(console, note)
-    about: dict[str, Any] = {"origins": origins, "stride": stride or None, "refit": refit, "season": season or None}
+    choices: dict[str, Any] = {"origins": origins, "stride": stride or None, "refit": refit, "season": season or None}
     forecaster = forecaster_for(asked)
     with ProgressBar(forecaster.epochs, console.file, runs=origins if refit else 1) as bar:
-        about |= {"engine": place, "folder": folder / "forecasts", "progress": bar}
-        found = forecaster.backtest(series, **about)
-    summary = {"data": asked.data.source, **found.as_dict(), "refit": refit}
-    write_table(found.columns(), folder / "backtest.csv")
+        choices |= {"engine": runner, "folder": folder / "forecasts", "progress": bar}
+        result = forecaster.backtest(series, **choices)
+    summary = {"data": asked.data.source, **result.as_dict(), "refit": refit}
+    write_table(result.columns(), folder / "backtest.csv")
     title = f"Backtest of {Path(asked.data.source).name}"
-    summary["report"] = str(write_backtest(found, folder / "backtest.html", title=title, command=this_command()))
+    summary["report"] = str(write_backtest(result, folder / "backtest.html", title=title, command=this_command()))
     write_json(folder / "backtest.json", summary)
     if json:
         print(json_text(summary), end="")
     else:
-        console.print(_table(found))
+        console.print(_table(result))
         say(console, f"report: {summary['report']}   forecasts: {folder / 'backtest.csv'}")
 
 
@@ -136,15 +136,15 @@ def forecaster_for(asked: Config) -> SequenceForecaster:
     )
 
 
-def _table(found: Backtest) -> Table:
-    origins, series = found.true.shape[:2]
-    title = f"{origins} origins, {series:,} series, {found.true.shape[2]} steps ahead"
+def _table(result: Backtest) -> Table:
+    origins, series = result.true.shape[:2]
+    title = f"{origins} origins, {series:,} series, {result.true.shape[2]} steps ahead"
     table = Table("forecast", title=title, caption="errors over all origins, series, steps and channels; best first")
     for name in ("mae", "rmse", "mae / last value"):
         table.add_column(name, justify="right", no_wrap=True)
-    squared, last = found.errors("rmse"), found.errors()["last value"]
-    for name, error in found.errors().items():
-        label = f"{name} ({found.season})" if name == "seasonal naive" else name
+    squared, last = result.errors("rmse"), result.errors()["last value"]
+    for name, error in result.errors().items():
+        label = f"{name} ({result.season})" if name == "seasonal naive" else name
         ratio = f"{error / last:.2f}" if last > 0 else ""
         table.add_row(label, f"{error:.4g}", f"{squared[name]:.4g}", ratio)
     return table

@@ -73,8 +73,8 @@ def check(
             ends = f"worse by {change.low:.3g} to {change.high:.3g} ({100 - 200 * change.level:g}% interval)"
             ends = "too few series to tell whether it is worse" if math.isnan(change.low) else ends
             say(console, f"{change.metric}: {change.before:.4g} on the test part, {change.now:.4g} here; {ends}")
-        found = ", ".join(result.found)
-        say(console, f"changed: {found}" if found else "nothing has changed by more than chance allows")
+        changes = ", ".join(result.found)
+        say(console, f"changed: {changes}" if changes else "nothing has changed by more than chance allows")
     if result.found:
         raise typer.Exit(DRIFT)
 

@@ -65,12 +65,12 @@ def compare(
 
     if format:
         one_of("--format", format, FORMATS)
-    place = engine_for(engine, workers, address)
+    runner = engine_for(engine, workers, address)
     asked = effective(data, config, given, Console(stderr=True))
     folder = folder_for("compare", asked.data.source, output)
     runs = plan(asked, flags.words(models), seeds, folder)
     console = Console(stderr=json or bool(format))
-    comparison = Comparison.of(_train(runs, place, asked.training.epochs, console, folder))
+    comparison = Comparison.of(_train(runs, runner, asked.training.epochs, console, folder))
     summary = {"data": asked.data.source, **comparison.as_dict()}
     title = f"Models on {Path(asked.data.source).name}: {seeds} seed{'s' * (seeds > 1)}"
     report = write_comparison(comparison, folder / "comparison.html", title=title, command=this_command())
@@ -97,20 +97,20 @@ def _train(runs: list[PlannedRun], engine: Engine, epochs: int, console: Console
     kept = {str(planned.folder) for planned in runs if planned.result() is not None}
     if kept:
         say(console, f"{len(kept)} of {len(runs)} runs already exist in {folder}")
-    found: dict[str, RunResult] = {}
+    results: dict[str, RunResult] = {}
     hooks: dict[str, Any] = {"engine": engine, "draw": draw_run}
     try:
         with ProgressBar(epochs, console.file, runs=len(runs), ended=len(kept)) as bar:
             hooks["on_start"] = lambda planned: bar.begin(_label(planned))
             hooks["on_event"] = lambda planned, event: bar.event(_label(planned), event)
             for result in train_all(runs, **hooks):
-                found[result.run] = result
+                results[result.run] = result
                 if result.run not in kept:
                     bar.end(_label(result), _line(result))
     except KeyboardInterrupt as error:
         typer.echo(f"stopped; finished runs are in {folder}. Run the same command to resume.", err=True)
         raise typer.Exit(1) from error
-    return [found[str(planned.folder)] for planned in runs]
+    return [results[str(planned.folder)] for planned in runs]
 
 
 def _label(one: PlannedRun | RunResult) -> str:

@@ -58,9 +58,9 @@ def describe(
         facts: dict[str, Any] = {"columns": columns, "notes": notes, "options": text, "command": this_command()}
         say(console, f"page: {write_data(output, series, title=Path(source).name, **facts)}")
     if json:
-        about = {"file": source, "rows": rows, "options": options, "series": series.describe().as_dict()}
-        about |= {"columns": [column.as_dict() for column in columns], "notes": notes}
-        return print_result(jsonlib.dumps(about, indent=1, default=str))
+        description = {"file": source, "rows": rows, "options": options, "series": series.describe().as_dict()}
+        description |= {"columns": [column.as_dict() for column in columns], "notes": notes}
+        return print_result(jsonlib.dumps(description, indent=1, default=str))
     say(console, f"{source}: {series.describe()}")
     console.print(_table(columns))
     for note in notes:
@@ -76,9 +76,9 @@ def _table(columns: list[ColumnFacts]) -> Table:
     table = Table("column")
     for name in ("role", "kind", "missing", "different", "lowest", "middle", "highest"):
         table.add_column(name, justify="left" if name in ("role", "kind") else "right")
-    for own in columns:
-        ends = [_short(text, own.kind == "date") for text in (own.low, own.middle, own.high)]
-        table.add_row(own.name, own.role, own.kind, percent(own.missing), f"{own.distinct:,}", *ends)
+    for column in columns:
+        ends = [_short(text, column.kind == "date") for text in (column.low, column.middle, column.high)]
+        table.add_row(column.name, column.role, column.kind, percent(column.missing), f"{column.distinct:,}", *ends)
     return table
 
 

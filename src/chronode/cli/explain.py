@@ -87,79 +87,83 @@ def explain(
     series = series_of(trained, data, labeled=False, anyway=anyway)
     for note in series.notes if data else ():
         say_note(console, note)
-    found = trained.explain(series, of=of, spans=spans) if data is not None or output else None
+    explanation = trained.explain(series, of=of, spans=spans) if data is not None or output else None
     options = {} if trained.reading is None else trained.reading.options
-    if output and found is not None:
+    if output and explanation is not None:
         if suffix == ".html":
             title = f"{run}: {trained.model.title}"
-            about = {"title": title, "importance": importance, "label": label, "command": this_command()}
-            say(console, f"page: {write_explanation(output, found, series, **about)}")
+            texts = {"title": title, "importance": importance, "label": label, "command": this_command()}
+            say(console, f"page: {write_explanation(output, explanation, series, **texts)}")
         else:
-            table = explanation_columns(found, series, id=options.get("id") or "series")
+            table = explanation_columns(explanation, series, id=options.get("id") or "series")
             say(console, f"{write_table(table, output)}: {len(table['value']):,} rows with {', '.join(table)}")
     if json:
-        about = {"run": str(run), "model": trained.model.title}
-        about |= {} if importance is None else {"importance": importance.as_dict()}
-        about |= {} if found is None else {"contributions": found.as_dict()}
-        print_result(jsonlib.dumps(about, indent=1))
+        texts = {"run": str(run), "model": trained.model.title}
+        texts |= {} if importance is None else {"importance": importance.as_dict()}
+        texts |= {} if explanation is None else {"contributions": explanation.as_dict()}
+        print_result(jsonlib.dumps(texts, indent=1))
         return
     if importance is not None:
         console.print(_importance_table(importance, label))
-    if found is not None:
-        console.print(_contributions_table(found))
-        say(console, _parts(found))
+    if explanation is not None:
+        console.print(_contributions_table(explanation))
+        say(console, _parts(explanation))
 
 
-def _importance_table(found: Importance, label: str) -> Table:
+def _importance_table(importance: Importance, label: str) -> Table:
     from .outcome import shown
     from .tables import Table
 
-    title = (
-        f"{label} {shown(found.value)} on {found.series:,} series of the test part; worse with the column of others by"
-    )
+    title = f"{label} {shown(importance.value)} on {importance.series:,} series of the test part; "
+    title += "worse with the column of others by"
     table = Table("column", title=title, title_justify="left")
     for name in ("kind", "worse by", "95% interval"):
         table.add_column(name, justify="left" if name == "kind" else "right")
-    for row in zip(found.names, found.kinds, found.losses, found.low, found.high, strict=True):
+    for row in zip(importance.names, importance.kinds, importance.losses, importance.low, importance.high, strict=True):
         table.add_row(row[0], row[1], shown(row[2]), f"{shown(row[3])} to {shown(row[4])}")
     return table
 
 
-def _contributions_table(found: Explanation) -> Table:
+def _contributions_table(explanation: Explanation) -> Table:
     """Returns the first series with their largest contributions."""
     import numpy as np
 
     from .outcome import shown
     from .tables import Table
 
-    names = [*found.channel_names, *found.static_names]
-    values = np.concatenate([found.channels, found.static], axis=1)
+    names = [*explanation.channel_names, *explanation.static_names]
+    values = np.concatenate([explanation.channels, explanation.static], axis=1)
     order = np.sort(np.argsort(-np.abs(values).mean(0), kind="stable")[:_MOST_COLUMNS])
     few = values[:, order]
-    heads = [names[place] for place in order]
+    heads = [names[index] for index in order]
     others = len(names) - len(heads)
     table = Table("series", title="contributions", title_justify="left")
     for name in ("output", "reference", *heads, *([f"{others} others"] if others else []), "prediction"):
         table.add_column(name, justify="left" if name == "output" else "right")
-    for row in range(min(len(found), _MOST_ROWS)):
+    for row in range(min(len(explanation), _MOST_ROWS)):
         rest = [f"{values[row].sum() - few[row].sum():+.3g}"] if others else []
         cells = [f"{value:+.3g}" for value in few[row]]
         table.add_row(
-            str(found.ids[row]), found.names[row], shown(found.reference[row]), *cells, *rest, shown(found.output[row])
+            str(explanation.ids[row]),
+            explanation.names[row],
+            shown(explanation.reference[row]),
+            *cells,
+            *rest,
+            shown(explanation.output[row]),
         )
-    if len(found) > _MOST_ROWS:
-        table.caption = f"{len(found) - _MOST_ROWS:,} more series: -o why.csv writes all"
+    if len(explanation) > _MOST_ROWS:
+        table.caption = f"{len(explanation) - _MOST_ROWS:,} more series: -o why.csv writes all"
     return table
 
 
-def _parts(found: Explanation) -> str:
+def _parts(explanation: Explanation) -> str:
     """Says how the differences were divided, and what the sums miss."""
     import numpy as np
 
-    rough = float(np.abs(found.by_occlusion).sum())
-    smooth = float(np.abs(found.output - found.reference - found.by_occlusion).sum())
+    rough = float(np.abs(explanation.by_occlusion).sum())
+    smooth = float(np.abs(explanation.output - explanation.reference - explanation.by_occlusion).sum())
     how = "integrated gradients"
     if rough:
         share = 100 * rough / (rough + smooth)
         how = f"{how} ({100 - share:.0f}%) and, for trees and features that count or rank, occlusion ({share:.0f}%)"
-    return f"divided by {how}; the sums miss at most {found.error.max(initial=0.0):.2g}"
+    return f"divided by {how}; the sums miss at most {explanation.error.max(initial=0.0):.2g}"

@@ -127,8 +127,8 @@ def export(
         print(f"  {row + ':':16}{text}")
     if verify is None:
         return
-    found = done.verify(trained, verify)
-    print(found.text())
-    if tolerance is not None and not found.difference <= tolerance:
+    comparison = done.verify(trained, verify)
+    print(comparison.text())
+    if tolerance is not None and not comparison.difference <= tolerance:
         print(f"the largest difference is beyond --tolerance {tolerance:g}.", file=sys.stderr)
         raise typer.Exit(1)

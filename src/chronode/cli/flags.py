@@ -33,7 +33,7 @@ def parameters(section: type[Any]) -> list[inspect.Parameter]:
         ['epochs', 'steps', 'batch_size']
     """
     helps, hints = help_texts(section), get_type_hints(section)
-    found = []
+    options = []
     for field in dataclasses.fields(section):
         if "panel" not in field.metadata:
             continue
@@ -46,8 +46,10 @@ def parameters(section: type[Any]) -> list[inspect.Parameter]:
             rich_help_panel=field.metadata["panel"],
         )
         annotation = Annotated[kind | None, option]
-        found.append(inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation))
-    return found
+        options.append(
+            inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+        )
+    return options
 
 
 class PanelCommand(TyperCommand):
@@ -56,12 +58,12 @@ class PanelCommand(TyperCommand):
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Writes one section per panel after one for a first run; options without a panel go to the last one."""
         panels: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Basics": [], **{panel: [] for panel in PANELS}}
-        own_order = {name: place for place, name in enumerate(_FIRST)}
+        own_order = {name: rank for rank, name in enumerate(_FIRST)}
         for parameter in sorted(self.get_params(ctx), key=lambda one: own_order.get(one.name or "", len(_FIRST))):
             record = parameter.get_help_record(ctx)
             if record is not None:
-                own = "Arguments" if parameter.param_type_name == "argument" else PANELS[-1]
-                panel = getattr(parameter, "rich_help_panel", None) or own
+                usual = "Arguments" if parameter.param_type_name == "argument" else PANELS[-1]
+                panel = getattr(parameter, "rich_help_panel", None) or usual
                 panels["Basics" if parameter.name in own_order else panel].append(record)
         for panel, records in panels.items():
             if records:
@@ -81,9 +83,9 @@ def with_fields(command: Callable[..., None], section: type[Any], names: Collect
 
 
 def _with(command: Callable[..., None], wanted: list[inspect.Parameter]) -> Callable[..., None]:
-    own = inspect.signature(command, eval_str=True)
-    kept = [parameter for parameter in own.parameters.values() if parameter.name != "given"]
-    command.__signature__ = own.replace(parameters=[*kept, *wanted])  # pyrefly: ignore
+    declared = inspect.signature(command, eval_str=True)
+    kept = [parameter for parameter in declared.parameters.values() if parameter.name != "given"]
+    command.__signature__ = declared.replace(parameters=[*kept, *wanted])  # pyrefly: ignore
     return command
 
 
@@ -94,8 +96,8 @@ def words(text: str) -> list[str]:
         >>> words('mmrnn, "a, b",')
         ['mmrnn', 'a, b']
     """
-    found = next(csv.reader([text], skipinitialspace=True), [])
-    return [word.strip() for word in found if word.strip()]
+    cells = next(csv.reader([text], skipinitialspace=True), [])
+    return [word.strip() for word in cells if word.strip()]
 
 
 def values(section: type[Any], given: dict[str, Any]) -> dict[str, Any]:

@@ -42,10 +42,10 @@ def say_note(console: Console, note: str) -> None:
 def show_prepared(console: Console, config: Config, prepared: Prepared) -> None:
     """Prints the summary of the data, the time unit, the split and the model."""
     say(console, f"{config.data.source}: {prepared.facts}")
-    own = config.model
-    size = f" H={own.hidden_size or 64}" + (f", {own.num_layers} layers" if (own.num_layers or 1) > 1 else "")
+    chosen = config.model
+    size = f" H={chosen.hidden_size or 64}" + (f", {chosen.num_layers} layers" if (chosen.num_layers or 1) > 1 else "")
     # The choice of a model is printed when it is made.
-    model = "" if own.model == AUTO else f"  model: {own.model}{size}"
+    model = "" if chosen.model == AUTO else f"  model: {chosen.model}{size}"
     say(console, f"{prepared.facts.time}.  {prepared.divided}.{model}")
     for note in prepared.notes:
         say_note(console, note)
@@ -53,10 +53,10 @@ def show_prepared(console: Console, config: Config, prepared: Prepared) -> None:
 
 def show_race(console: Console, config: Config, prepared: Prepared, race: Race | None) -> None:
     """Prints the results of a race and the choice; without a race, the usual model with the reason for it."""
-    own = config.model
+    chosen = config.model
     if race is None:
         why = f"default: {reason(prepared.parts.train)}; see `chronode models`"
-        return say(console, f"model: {own.model} H={own.hidden_size} ({why})")
+        return say(console, f"model: {chosen.model} H={chosen.hidden_size} ({why})")
     shown_metrics = list(dict.fromkeys((race.metric, "loss", *prepared.objective.metrics[:1])))
     rows: dict[str, dict[str, Any]] = {}
     names = short_names([entry.name for entry in race.entries])
@@ -99,14 +99,14 @@ def reason(train: Sequences) -> str:
         >>> reason(from_list([[1.0, 2.0, 3.0]], times=[[0.0, 1.0, 5.0]]))
         'irregular times'
     """
-    found = []
+    reasons = []
     if is_irregular(train):
-        found.append("irregular times")
+        reasons.append("irregular times")
     if train.has_missing:
-        found.append("missing values")
+        reasons.append("missing values")
     if float(np.median(train.lengths)) >= 100:
-        found.append("long series")
-    return ", ".join(found) or "works for most data; the steps are regular, so lstm may work as well"
+        reasons.append("long series")
+    return ", ".join(reasons) or "works for most data; the steps are regular, so lstm may work as well"
 
 
 def targets_table(targets: Mapping[str, Mapping[str, Any]], metric: str) -> Table:
@@ -121,10 +121,10 @@ def targets_table(targets: Mapping[str, Mapping[str, Any]], metric: str) -> Tabl
     table = Table("each target, in its own units", title_justify="left")
     for name in (*names, "best baseline"):
         table.add_column(name, justify="right")
-    for target, found in list(targets.items())[:_MOST_TARGETS]:
-        best = best_baseline(metric, found["baselines"])
+    for target, scores in list(targets.items())[:_MOST_TARGETS]:
+        best = best_baseline(metric, scores["baselines"])
         against = "" if best is None else f"{metric} {shown(best[1])} ({best[0]})"
-        table.add_row(target, *(shown(found["test"].get(name)) for name in names), against)
+        table.add_row(target, *(shown(scores["test"].get(name)) for name in names), against)
     if len(targets) > _MOST_TARGETS:
         table.add_row(f"... {len(targets) - _MOST_TARGETS:,} more (with --json)", *[""] * (len(names) + 1))
     return table
@@ -141,19 +141,19 @@ def scores_table(
         positive: Positive one of two classes.
         targets: Number of targets that the metrics are over.
     """
-    names = list(dict.fromkeys(name for found in scores.values() for name in found))
+    names = list(dict.fromkeys(name for metrics in scores.values() for name in metrics))
     heads = {name: labeled(name, positive, targets) for name in names}
     table = Table(title, title_justify="left")
     if len(names) > _MANY_METRICS:  # a row per metric is easier to read than several tables
         for row in scores:
             table.add_column("\n".join(wrap(row, _NAME_WIDTH)), justify="right")
         for name in names:
-            table.add_row(heads[name], *(shown(found.get(name)) for found in scores.values()))
+            table.add_row(heads[name], *(shown(metrics.get(name)) for metrics in scores.values()))
         return table
     for name in names:
         table.add_column(heads[name], justify="right")
-    for row, found in scores.items():
-        table.add_row(row, *(shown(found.get(name)) for name in names))
+    for row, metrics in scores.items():
+        table.add_row(row, *(shown(metrics.get(name)) for name in names))
     return table
 
 
@@ -190,14 +190,14 @@ def show_outcome(console: Console, outcome: Outcome) -> None:
     start, last = summary.get("start"), summary["notes"][-1:]
     if start and start["valid"] is not None and not summary.get("baseline"):
         whole = summary["valid"].get(start["metric"], float("nan"))
-        about = f"validation {start['metric']} {start['valid']:.4g} alone"
-        about += f", {whole:.4g} with the network" if summary["best_epoch"] else ""
+        text = f"validation {start['metric']} {start['valid']:.4g} alone"
+        text += f", {whole:.4g} with the network" if summary["best_epoch"] else ""
         name = "stack" if start.get("title", "").startswith("stack") else "linear start"
-        say(console, f"{name} ({start['features']}): {about}")
+        say(console, f"{name} ({start['features']}): {text}")
     if linear := summary.get("linear"):
-        own = summary["valid"].get(linear["metric"], float("nan"))
-        about = f"{linear['metric']} {shown(linear['valid'])} on the validation part; this model: {shown(own)}"
-        say(console, f"a linear start (--start linear) would begin at {about}")
+        value = summary["valid"].get(linear["metric"], float("nan"))
+        text = f"{linear['metric']} {shown(linear['valid'])} on the validation part; this model: {shown(value)}"
+        say(console, f"a linear start (--start linear) would begin at {text}")
     if last and "Most likely to help" in last[0]:
         say(console, last[0])
     say(console, f"run: {folder}   report.html  {'predictions.csv  ' if tested else ''}model.safetensors")

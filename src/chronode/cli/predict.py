@@ -113,17 +113,17 @@ def evaluate(
         raise SettingError("--output needs --until, --first or --folds: add one of them.", argument="output")
     scores = trained.evaluate(series) | trained.interval_scores(series, trained.levels(_levels(intervals)))
     simple, each = baselines_of(trained, series if data else None), trained.evaluate_targets(series)
-    targets = {own: {"test": found, "baselines": simple.targets.get(own, {})} for own, found in each.items()}
+    targets = {target: {"test": row, "baselines": simple.targets.get(target, {})} for target, row in each.items()}
     rows, name = simple.overall, data or "test part"
     if json:
         plain = _plain({name: scores, **rows})
-        about: dict[str, Any] = {"run": str(run), "model": trained.model.title, "data": name, "series": len(series)}
-        about |= {"positive": trained.objective.positive, "metrics": plain.pop(name), "baselines": plain}
-        about["targets"] = {
-            own: {"metrics": _plain({own: found})[own], "baselines": _plain(simple.targets.get(own, {}))}
-            for own, found in each.items()
+        result: dict[str, Any] = {"run": str(run), "model": trained.model.title, "data": name, "series": len(series)}
+        result |= {"positive": trained.objective.positive, "metrics": plain.pop(name), "baselines": plain}
+        result["targets"] = {
+            target: {"metrics": _plain({target: row})[target], "baselines": _plain(simple.targets.get(target, {}))}
+            for target, row in each.items()
         }
-        print_result(jsonlib.dumps(about, indent=1))
+        print_result(jsonlib.dumps(result, indent=1))
     else:
         say(console, f"{run}: {trained.model.title}")
         title, positive = f"{len(series):,} series", trained.objective.positive
@@ -146,20 +146,25 @@ def _cross_validate(
         raise SettingError(f"{run} is an ensemble: cross-validate one of its runs.", argument="folds")
     config = config_of(Run.open(run))
     config = config if data is None else config.with_values({"data": {"source": data, "labels": labels}})
-    found = cross_validate(
+    result = cross_validate(
         config, folds, on_event=lambda event: say(console, event.text) if isinstance(event, Note) else None
     )
     if output is not None:
-        say(console, f"predictions: {write_table(found.predictions, output)}")
+        say(console, f"predictions: {write_table(result.predictions, output)}")
     if as_json:
-        return print_result(jsonlib.dumps(found.as_dict(), indent=1))
-    rows: dict[str, dict[str, Any]] = {"all folds": dict(found.scores), "95% interval": {}, "lowest": {}, "highest": {}}
-    for name in found.scores:
-        if name in found.intervals:
-            rows["95% interval"][name] = " to ".join(map(shown, found.intervals[name]))
-        each = [scores[name] for scores in found.folds]
+        return print_result(jsonlib.dumps(result.as_dict(), indent=1))
+    rows: dict[str, dict[str, Any]] = {
+        "all folds": dict(result.scores),
+        "95% interval": {},
+        "lowest": {},
+        "highest": {},
+    }
+    for name in result.scores:
+        if name in result.intervals:
+            rows["95% interval"][name] = " to ".join(map(shown, result.intervals[name]))
+        each = [scores[name] for scores in result.folds]
         rows["lowest"][name], rows["highest"][name] = min(each), max(each)
-    console.print(scores_table(f"{folds} folds", rows, found.positive, len(found.targets)))
+    console.print(scores_table(f"{folds} folds", rows, result.positive, len(result.targets)))
 
 
 def _early(
@@ -179,17 +184,17 @@ def _early(
 
     if not all(count.isdecimal() for count in first):
         raise SettingError(f"{named('first', ','.join(first))} must be whole numbers.", argument="first")
-    found = early_scores(trained, series, until=until, first=[int(count) for count in first])
+    early = early_scores(trained, series, until=until, first=[int(count) for count in first])
     goal = trained.objective
-    metric = headline({"metric": goal.metric, "test": found.scores[-1]})
+    metric = headline({"metric": goal.metric, "test": early.scores[-1]})
     if output is not None:
         title = f"{trained.path}: {trained.model.title}"
-        say(console, f"page: {write_early(output, found, metric, title=title, command=this_command())}")
+        say(console, f"page: {write_early(output, early, metric, title=title, command=this_command())}")
     if as_json:
-        return print_result(found.to_json())
+        return print_result(early.to_json())
     names = {
         f"{label}": {"steps seen": steps, **scores}
-        for label, steps, scores in zip(found.labels, found.steps, found.scores, strict=True)
+        for label, steps, scores in zip(early.labels, early.steps, early.scores, strict=True)
     }
     console.print(scores_table(f"{len(series):,} series, up to", names, goal.positive, len(goal.targets)))
 
@@ -281,8 +286,8 @@ def predict(
     if escape_formulas and Path(output).suffix not in (".parquet", ".pq") and not json:
         columns = without_formulas(columns)
     if output != "-":
-        about = {"model": trained.model.title, "run": str(run)}
-        say(errors, f"{write_table(columns, output, about)}: {count:,} rows with {', '.join(columns)}")
+        metadata = {"model": trained.model.title, "run": str(run)}
+        say(errors, f"{write_table(columns, output, metadata)}: {count:,} rows with {', '.join(columns)}")
     if json:
         print_result(jsonlib.dumps(as_rows(columns), indent=1))
     elif output == "-":
@@ -303,19 +308,20 @@ def _score(
         def show(what: str, share: float, rows: int) -> None:
             bar.advance(what, share, f"{rows:,} rows, {share * rows / (time.monotonic() - began):,.0f} rows/s")
 
-        found = score_in_chunks(
+        result = score_in_chunks(
             run, data, output, engine=engine, options=options, anyway=anyway, force=force, on_progress=show
         )
-    for note in found.notes:
+    for note in result.notes:
         say_note(console, note)
-    there = f", {found.before} of them there already" if found.before else ""
-    say(console, f"{output}: {found.series:,} series in {found.chunks} files{there}")
+    there = f", {result.before} of them there already" if result.before else ""
+    say(console, f"{output}: {result.series:,} series in {result.chunks} files{there}")
 
 
 def _plain(scores: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float | None]]:
     """Returns metrics for JSON, None for those that are not defined."""
     return {
-        row: {name: None if value != value else value for name, value in own.items()} for row, own in scores.items()
+        row: {name: None if value != value else value for name, value in metrics.items()}
+        for row, metrics in scores.items()
     }
 
 

@@ -40,15 +40,15 @@ def list_runs(
     from ..training import labeled
     from .outcome import say, shown
 
-    found = sorted(
+    listed = sorted(
         (_listed(path) for path in run_folders(folder)), key=lambda summary: (summary["started"], summary["run"])
     )
     if json:
-        return print(jsonlib.dumps(found, indent=1))
+        return print(jsonlib.dumps(listed, indent=1))
     table = Table(title=f"Runs in {folder}")
     for column in ("run", "data", "model", "status", "epochs", "test"):
         table.add_column(column, overflow="fold", justify="right" if column == "epochs" else "left")
-    for summary in found:
+    for summary in listed:
         metric = headline(summary)
         score = shown(summary["test"].get(metric))
         cells = (
@@ -61,7 +61,7 @@ def list_runs(
         name = labeled(metric, summary["positive"], len(summary["targets"]))
         table.add_row(*map(Text, cells), Text(f"{name} {score}" if score else ""))
     Console().print(table)
-    for summary in found:
+    for summary in listed:
         if summary["status"] == "damaged":
             say(Console(stderr=True), f"note: {summary['fault']}")
 
@@ -113,7 +113,7 @@ def show(
     if summary["fault"]:
         say(console, f"error: {summary['fault']}")
     parts = {"validation": summary["valid"], "test": summary["test"], **summary["baselines"]}
-    if scores := {name: found for name, found in parts.items() if found}:
+    if scores := {name: scores_of for name, scores_of in parts.items() if scores_of}:
         title = f"best epoch {summary['best_epoch']}" if summary["best_epoch"] else summary["model"]
         console.print(scores_table(title, scores, summary["positive"], len(summary["targets"])))
     if summary["targets"]:
@@ -150,12 +150,12 @@ def facts(run: Run) -> dict[str, Any]:
 
     config, rows = config_of(run), run.metrics()
     summary = run.summary() or Summary("interrupted", epochs=len(rows))
-    about = asdict(replace(summary, race=None))  # which is in race.json
+    fields = asdict(replace(summary, race=None))  # which is in race.json
     return {
         "run": str(run.path),
         "data": config.data.source,
-        **about,
-        "model": model_name(about, config.model.model, config.model.start),
+        **fields,
+        "model": model_name(fields, config.model.model, config.model.start),
         "network": config.model.model,
         "status": run.status,
         "epochs": len(rows) if summary.epochs is None else summary.epochs,

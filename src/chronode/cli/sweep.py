@@ -88,7 +88,7 @@ def sweep(
     from .outcome import say
     from .train import effective
 
-    place = engine_for(engine, workers, address)
+    runner = engine_for(engine, workers, address)
     asked = effective(data, config, given, Console(stderr=True))
     asked, searched = _space(with_named_model(asked), given, ranges or [], fix or [])
     folder = folder_for("sweep", asked.data.source, output, asked.model.model)
@@ -98,7 +98,7 @@ def sweep(
         console, f"searching {asked.model.model}: " + ", ".join(f"{name} {values}" for name, values in searched.items())
     )
     say(console, f"ranges: {source_of_ranges(asked.model.model)}")
-    outcome = _carry_out(search, trials, None if timeout is None else 60 * timeout, place, console)
+    outcome = _carry_out(search, trials, None if timeout is None else 60 * timeout, runner, console)
     _report(search, outcome, console, json)
 
 
@@ -118,14 +118,14 @@ def _space(asked: Config, given: dict[str, Any], ranges: list[str], fix: list[st
 
     model = asked.model.model
     searched = ranges_for(model)
-    own = dict(read_range(text, model) for text in ranges)
+    extra = dict(read_range(text, model) for text in ranges)
     fixed = dict(read_fixed(text, model) for text in fix)
     flagged = {name for part in ("model", "training") for name in flags.values(flags.SECTIONS[part], given)}
     flagged |= flags.values(flags.SECTIONS["model"], given).get("settings", {}).keys()
-    for name in own:
+    for name in extra:
         if name in fixed or name in flagged:
             raise ValueError(f"{name} is both fixed and searched: remove one of them.")
-    searched = {name: values for name, values in {**searched, **own}.items() if name not in (*fixed, *flagged)}
+    searched = {name: values for name, values in {**searched, **extra}.items() if name not in (*fixed, *flagged)}
     return applied(asked, fixed), searched
 
 

@@ -59,21 +59,21 @@ class Table(rich_table.Table):
             return
         needs = self._needs(console, options)
         groups = list(_groups(needs, self.names, options.max_width))
-        for place, group in enumerate(groups):
+        for number, group in enumerate(groups):
             widths = _widths([needs[column] for column in group], options.max_width)
-            part = self._part(group, widths, first=place == 0, last=place == len(groups) - 1)
+            part = self._part(group, widths, first=number == 0, last=number == len(groups) - 1)
             yield from rich_table.Table.__rich_console__(part, console, options)
 
     def _needs(self, console: Console, options: ConsoleOptions) -> list[_Need]:
         wide = options.update(max_width=10_000)
-        found = []
-        for place, column in enumerate(self.columns):
+        needs = []
+        for index, column in enumerate(self.columns):
             cells: list[RenderableType] = [column.header, *column.cells]
             sizes = [Measurement.get(console, wide, cell) for cell in cells]
             full = max(size.maximum for size in sizes)
-            whole = place < self.names or column.no_wrap or column.justify == "right"
-            found.append(_Need(full if whole else max(size.minimum for size in sizes), full))
-        return found
+            whole = index < self.names or column.no_wrap or column.justify == "right"
+            needs.append(_Need(full if whole else max(size.minimum for size in sizes), full))
+        return needs
 
     def _part(self, group: list[int], widths: list[int], *, first: bool, last: bool) -> rich_table.Table:
         """The same table with some of the columns; below the first part, without rows that are empty there."""
@@ -84,8 +84,8 @@ class Table(rich_table.Table):
             caption_justify=self.caption_justify,
         )
         for column, width in zip(group, widths, strict=True):
-            own = self.columns[column]
-            part.add_column(own.header, justify=own.justify, width=width, overflow="fold", style=own.style)
+            source = self.columns[column]
+            part.add_column(source.header, justify=source.justify, width=width, overflow="fold", style=source.style)
         cells = [list(self.columns[column].cells) for column in group]
         for row, of_row in zip(self.rows, zip(*cells, strict=True), strict=True):
             if first or any(of_row[self.names :]):
@@ -118,8 +118,8 @@ def _widths(needs: list[_Need], room: int) -> list[int]:
         return widths
     spare = -over
     while spare and any(width < need.full for width, need in zip(widths, needs, strict=True)):
-        for place, need in enumerate(needs):
-            if widths[place] < need.full and spare:
-                widths[place] += 1
+        for column, need in enumerate(needs):
+            if widths[column] < need.full and spare:
+                widths[column] += 1
                 spare -= 1
     return widths

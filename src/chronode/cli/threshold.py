@@ -74,9 +74,9 @@ def threshold(
     parts = {} if valid is None else {"validation": valid}
     parts |= {"test": two_class_rows(trained, test)} if len(test) else {}
     if json:
-        rates = {name: _rates(own, objective.threshold).as_dict() for name, own in parts.items()}
-        about = {"run": str(run), "positive": objective.positive, "threshold": objective.threshold, "rates": rates}
-        print_result(jsonlib.dumps(about, indent=1))
+        rates = {name: _rates(rows, objective.threshold).as_dict() for name, rows in parts.items()}
+        result = {"run": str(run), "positive": objective.positive, "threshold": objective.threshold, "rates": rates}
+        print_result(jsonlib.dumps(result, indent=1))
         return
     now = "the more likely class" if objective.threshold is None else f"probability ≥ {objective.threshold:.4g}"
     say(console, f"{run}: {objective.positive} is predicted for {now}")
@@ -118,11 +118,11 @@ def _table(parts: dict[str, TwoClassRows], threshold: float | None, cost: dict[s
     for name in ("sensitivity", "specificity", "precision", "flagged", *(["cost"] if cost else [])):
         table.add_column(name, justify="right")
     for part, rows in parts.items():
-        found = _rates(rows, threshold)
-        for place, at in enumerate(found.thresholds):
-            cells = [found.sensitivity, found.specificity, found.precision, found.flagged]
-            texts = [shown(float(column[place])) for column in cells]
+        rates = _rates(rows, threshold)
+        for index, at in enumerate(rates.thresholds):
+            cells = [rates.sensitivity, rates.specificity, rates.precision, rates.flagged]
+            texts = [shown(float(column[index])) for column in cells]
             if cost:
-                texts.append(shown(cost["fn"] * found.missed[place] + cost["fp"] * found.false_alarms[place]))
+                texts.append(shown(cost["fn"] * rates.missed[index] + cost["fp"] * rates.false_alarms[index]))
             table.add_row(f"{part} ≥ {shown(float(at))}", *texts)
     return table

@@ -48,8 +48,8 @@ def _merge_shared(recorded: fx.GraphModule, batch: int) -> set[fx.Node]:
     nodes = list(recorded.graph.nodes)
     in_place = any(writes(node) and operator(node) not in DRAWS for node in nodes)
     for node in nodes:
-        made = node.op == "call_function" and operator(node) in (*DRAWS, *_MAKERS)
-        per_batch = made and (operator(node) in DRAWS or batch in node.meta["val"].shape)
+        is_new = node.op == "call_function" and operator(node) in (*DRAWS, *_MAKERS)
+        per_batch = is_new and (operator(node) in DRAWS or batch in node.meta["val"].shape)
         given = node.op == "placeholder" and "captured" not in node.meta
         if given or per_batch or any(arg in per_row for arg in node.all_input_nodes):
             per_row.add(node)
@@ -66,15 +66,15 @@ def _merge_shared(recorded: fx.GraphModule, batch: int) -> set[fx.Node]:
 
 def _bases(nodes: list[fx.Node], per_row: set[fx.Node]) -> list[fx.Node]:
     """Returns the tensors of parameters alone that the step reads, seen through views."""
-    found: dict[fx.Node, None] = {}
+    bases: dict[fx.Node, None] = {}
     for node in nodes:
         if node in per_row or node.op == "output":
             for arg in node.all_input_nodes:
                 while arg not in per_row and is_view(arg):
                     arg = arg.all_input_nodes[0]
                 if arg not in per_row:
-                    found[arg] = None
-    return list(found)
+                    bases[arg] = None
+    return list(bases)
 
 
 def _prefix(
@@ -111,8 +111,8 @@ def _rest(
     for node in nodes:
         if node in copies or node.op == "placeholder":
             continue
-        seen = is_view(node) and all(arg in copies for arg in node.all_input_nodes)
-        if (node in per_row or seen) and node.op != "output":
+        is_copied_view = is_view(node) and all(arg in copies for arg in node.all_input_nodes)
+        if (node in per_row or is_copied_view) and node.op != "output":
             copies[node] = graph.node_copy(node, lambda n: copies[n])
     output = next(node for node in nodes if node.op == "output")
     graph.output(fx.node.map_arg(output.args[0], lambda n: copies[n]))

@@ -391,7 +391,7 @@ def _backward(ctx: Any, grads: Sequence[Tensor | None]) -> tuple[Any, ...]:
     given = grads[0] is not None, [grad is not None for grad in of_ends]
     reached = kernel.reached(len(rows[0]), last, lengths is not None, *given)
     # Which of x and dt need a gradient; torch reports this only for the whole list.
-    want_x, want_dt = (bool(tensor.requires_grad) and place in reached for place, tensor in enumerate(rows[:2]))
+    want_x, want_dt = (bool(tensor.requires_grad) and index in reached for index, tensor in enumerate(rows[:2]))
     dx, ddt, *rest = compiled_backward(
         key, rows, states, params, lengths, last, interval, kept, grads[0], of_ends, want_x, want_dt
     )

@@ -104,23 +104,23 @@ def _of_numbers(name: str, values: NDArray[np.float64], role: str, missing: floa
 
 
 def _share_remarks(missing: float, distinct: int) -> list[str]:
-    found = [f"{percent(missing)} missing"] if missing > MOSTLY_MISSING else []
-    return found + (["one value only"] if distinct == 1 else [])
+    remarks = [f"{percent(missing)} missing"] if missing > MOSTLY_MISSING else []
+    return remarks + (["one value only"] if distinct == 1 else [])
 
 
 def _sentinels(different: NDArray[np.float64], counts: NDArray[np.int64]) -> list[str]:
     """Names a repeated extreme value, such as -999, that is far from all others."""
-    found = []
-    for place, rest in ((0, slice(1, None)), (-1, slice(None, -1))):
-        value, others = float(different[place]), np.repeat(different[rest], counts[rest])
-        if len(others) < 4 or value not in _SENTINELS or counts[place] < 2:
+    sentinels = []
+    for end, rest in ((0, slice(1, None)), (-1, slice(None, -1))):
+        value, others = float(different[end]), np.repeat(different[rest], counts[rest])
+        if len(others) < 4 or value not in _SENTINELS or counts[end] < 2:
             continue
         low, high = np.quantile(others, [0.25, 0.75])
         if min(abs(value - low), abs(value - high)) > _FAR * max(high - low, 1e-12):
-            found.append(
-                f"{value:g} ({counts[place]:,} times) may mean missing: {named('missing_values', f'{value:g}')}"
+            sentinels.append(
+                f"{value:g} ({counts[end]:,} times) may mean missing: {named('missing_values', f'{value:g}')}"
             )
-    return found
+    return sentinels
 
 
 def _mixed(different: NDArray[Any], counts: NDArray[np.int64]) -> list[str]:

@@ -129,8 +129,8 @@ class Scaler:
         if shapes:
             columns = {name: shape.apply(columns[name]) for name, shape in zip(columns, shapes, strict=True)}
         if len(used) < len(train):  # quantiles and gaps are those of a sample; means are not
-            found = _moments_of_all(train, shapes)
-            fits = [(0.0, 1.0) if name in left else pair for name, pair in zip(columns, found, strict=True)]
+            moments = _moments_of_all(train, shapes)
+            fits = [(0.0, 1.0) if name in left else pair for name, pair in zip(columns, moments, strict=True)]
         else:
             fits = [(0.0, 1.0) if name in left else _moments(column) for name, column in columns.items()]
         goal = used.target if used.target is None or used.target.per_step else train.target
@@ -351,12 +351,12 @@ def _moments_of_all(train: Sequences, shapes: Sequence[Shape]) -> list[tuple[flo
         values = part.base_values.astype(np.float64)
         for i, shape in enumerate(shapes):
             values[:, i] = shape.apply(values[:, i])
-        known = ~np.isnan(values)
-        number = known.sum(0)
+        mask = ~np.isnan(values)
+        number = mask.sum(0)
         some = np.maximum(number, 1)
-        own = np.where(known, values, 0.0).sum(0) / some
-        spread = (np.where(known, values - own, 0.0) ** 2).sum(0)
-        total, gap = np.maximum(count + number, 1), own - mean
+        piece_mean = np.where(mask, values, 0.0).sum(0) / some
+        spread = (np.where(mask, values - piece_mean, 0.0) ** 2).sum(0)
+        total, gap = np.maximum(count + number, 1), piece_mean - mean
         square += spread + gap**2 * count * number / total
         mean += np.where(number > 0, gap * number / total, 0.0)
         count += number

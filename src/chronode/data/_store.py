@@ -275,10 +275,10 @@ def check_store(path: str | Path) -> list[str]:
         rows = _rows(path / f"{name}.npy", complete=True)
         with rows.path.open("rb") as file:
             file.seek(rows.offset)
-            found = [zlib.crc32(piece) for piece in iter(lambda file=file: file.read(PIECE), b"")]
-        bad = [i for i, (one, other) in enumerate(zip(found, sums, strict=False)) if one != other]
+            checksums = [zlib.crc32(piece) for piece in iter(lambda file=file: file.read(PIECE), b"")]
+        bad = [i for i, (one, other) in enumerate(zip(checksums, sums, strict=False)) if one != other]
         wrong += [f"{name}.npy: piece {i + 1} of {len(sums)} is damaged" for i in bad]
-        wrong += [f"{name}.npy: {len(found)} pieces instead of {len(sums)}"] if len(found) != len(sums) else []
+        wrong += [f"{name}.npy: {len(checksums)} pieces instead of {len(sums)}"] if len(checksums) != len(sums) else []
     return wrong
 
 
@@ -291,8 +291,10 @@ def made_from(
     query: str | None = None,
 ) -> bool:
     """Returns whether a store was packed from a source as it is now, with these options; arguments as for `pack`."""
-    known = read_header(path).source
-    return known.get("asked") == question(options, table, query) and known.get("state") == state_of(source)
+    source_facts = read_header(path).source
+    return source_facts.get("asked") == question(options, table, query) and source_facts.get("state") == state_of(
+        source
+    )
 
 
 def question(options: Mapping[str, Any], table: str | None, query: str | None) -> str:

@@ -75,28 +75,28 @@ class StoredRows:
         """Reads ranges of rows, one after the other; threads do not wait for one another meanwhile."""
         rows = np.empty((int(lengths.sum()), *self.shape[1:]), self.dtype)
         row_size, buffer = self.dtype.itemsize * int(np.prod(self.shape[1:])), rows.data.cast("B")
-        place = 0
+        filled = 0
         for first, size in zip(*_joined(starts, lengths), strict=True):
-            end, position = place + size * row_size, self.offset + first * row_size
-            while place < end:
-                count = os.preadv(self._file.fileno(), [buffer[place:end]], position)
+            end, position = filled + size * row_size, self.offset + first * row_size
+            while filled < end:
+                count = os.preadv(self._file.fileno(), [buffer[filled:end]], position)
                 if not count:
                     raise ValueError(f"{self.path} has been truncated: it ends before row {first + size:,}.")
-                place, position = place + count, position + count
+                filled, position = filled + count, position + count
         return rows if self.change is None else self.change(rows)
 
     def __getitem__(self, index: Any) -> NDArray[Any]:
         rows, others = (index[0], index[1:]) if isinstance(index, tuple) else (index, ())
         if isinstance(rows, slice) and rows.step in (None, 1):
             first, end, _ = rows.indices(len(self))
-            found = self.ranges(np.array([first]), np.array([max(end - first, 0)]))
+            values = self.ranges(np.array([first]), np.array([max(end - first, 0)]))
         else:
             chosen = np.arange(len(self))[rows] if isinstance(rows, slice) else np.asarray(rows)
             # A mapping of its own: what was read does not stay in memory.
             mapped = np.memmap(self._file, self.dtype, "r", self.offset, self.shape)
-            found = np.asarray(mapped[chosen]).reshape(-1, *self.shape[1:])
-            found = (found if self.change is None else self.change(found)).reshape(*chosen.shape, *self.shape[1:])
-        return found[(slice(None), *others)] if others else found
+            values = np.asarray(mapped[chosen]).reshape(-1, *self.shape[1:])
+            values = (values if self.change is None else self.change(values)).reshape(*chosen.shape, *self.shape[1:])
+        return values[(slice(None), *others)] if others else values
 
     def take(self, indices: NDArray[Any], axis: int = 0) -> NDArray[Any]:
         """Reads rows by number, as `numpy.take` does."""

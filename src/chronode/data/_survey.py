@@ -99,8 +99,8 @@ class _Questions:
         """Returns the columns with values, as the option `empty` asks for; rows without an id are refused."""
         counted_columns = ", ".join(f"count({self._known(name)})" for name in inputs)
         id = self.roles.get("id")
-        found = self.connection.sql(f"SELECT count({quoted(id) if id else '*'}), {counted_columns} FROM {self.rows}")
-        ids, *counts = found.fetchall()[0]
+        answer = self.connection.sql(f"SELECT count({quoted(id) if id else '*'}), {counted_columns} FROM {self.rows}")
+        ids, *counts = answer.fetchall()[0]
         if ids < rows:
             raise ValueError(f"{id}: the id of {counted(rows - ids, 'row')} is missing.")
         gone, empty = [name for name, count in zip(inputs, counts, strict=True) if not count], self.asked.get("empty")
@@ -155,7 +155,7 @@ class _Questions:
         """Returns kind and classes of the target, and whether it changes within a series."""
         if not targets:
             return {}
-        found: dict[str, Any] = {}
+        facts: dict[str, Any] = {}
         kind = self.asked.get("kind", "auto")
         if len(targets) == 1 and kind != "value":
             values = self._distinct(targets[0])
@@ -163,11 +163,11 @@ class _Questions:
             if kind == "class":
                 labels = labels_of(values, targets[0])[1]
                 class_target(np.arange(len(labels)), labels, per_step=False, name=targets[0])
-                found["classes"] = labels
-        found["kind"] = "value" if kind == "auto" else kind
+                facts["classes"] = labels
+        facts["kind"] = "value" if kind == "auto" else kind
         if self.asked.get("per_step") is None:
-            found["per_step"] = self._changes(targets)
-        return found
+            facts["per_step"] = self._changes(targets)
+        return facts
 
     def _changes(self, targets: Sequence[str]) -> bool:
         id = self.roles.get("id")

@@ -61,22 +61,22 @@ class Backtest:
 
     def errors(self, metric: str = "mae") -> dict[str, float]:
         """Returns the mean absolute error ("mae") or the root mean squared error ("rmse") by name, best first."""
-        found = {name: _error(values - self.true, metric) for name, values in self.forecasts.items()}
-        return dict(sorted(found.items(), key=lambda pair: pair[1]))
+        by_name = {name: _error(values - self.true, metric) for name, values in self.forecasts.items()}
+        return dict(sorted(by_name.items(), key=lambda pair: pair[1]))
 
     def by_origin(self, metric: str = "mae") -> dict[str, list[float]]:
         """Returns the error of each origin, the earliest first, by name."""
         return {
-            name: [_error(own - true, metric) for own, true in zip(values, self.true, strict=True)]
+            name: [_error(forecast - true, metric) for forecast, true in zip(values, self.true, strict=True)]
             for name, values in self.forecasts.items()
         }
 
     def as_dict(self) -> dict[str, Any]:
         """Returns errors and settings as plain data for JSON."""
-        about = {"origins": len(self.true), "series": len(self.ids), "horizon": self.true.shape[2]}
+        sizes = {"origins": len(self.true), "series": len(self.ids), "horizon": self.true.shape[2]}
         errors = {metric: self.errors(metric) for metric in ("mae", "rmse")}
         return {
-            **about,
+            **sizes,
             "season": self.season,
             "channels": list(self.channels),
             **errors,
@@ -140,17 +140,17 @@ class OriginJob:
             load_plugin(name)
         callbacks = [*(self.forecaster.callbacks or ()), paced(report)]
         fitted = clone(self.forecaster).set_params(callbacks=callbacks).fit(_shortened(self.series, self.ends[0]))
-        found: dict[str, list[Any]] = {}
+        forecasts: dict[str, list[Any]] = {}
         for end in self.ends:
             past = followed(fitted.reading_.extended(_shortened(self.series, end)), fitted.horizon)
-            found.setdefault(MODEL, []).append(fitted.predict(past).tolist())
+            forecasts.setdefault(MODEL, []).append(fitted.predict(past).tolist())
             if fitted.model_.start is not None:
                 inputs = fitted.reading_.inputs(past.compact())
                 with torch.no_grad():
                     output = outputs_of(fitted.model_.start, inputs, fitted.model_.relative)
                 values = fitted.scaler_.inverse_target(output).numpy().reshape(len(past), fitted.horizon, -1)
-                found.setdefault(LINEAR, []).append(values.tolist())
-        return found
+                forecasts.setdefault(LINEAR, []).append(values.tolist())
+        return forecasts
 
 
 def backtest(
@@ -200,9 +200,11 @@ def backtest(
             argument="season",
         )
     runs = {f"origin {at + 1} of {count}": (end,) for at, end in enumerate(ends)} if refit else {"all origins": ends}
-    jobs = [OriginJob(forecaster, s, own, label, tuple(plugins())) for label, own in runs.items()]
-    found = list(_results(jobs, engine or Engine(), folder, progress))
-    forecasts = {name: np.concatenate([np.asarray(one[name], dtype=np.float64) for one in found]) for name in found[0]}
+    jobs = [OriginJob(forecaster, s, origin, label, tuple(plugins())) for label, origin in runs.items()]
+    results = list(_results(jobs, engine or Engine(), folder, progress))
+    forecasts = {
+        name: np.concatenate([np.asarray(one[name], dtype=np.float64) for one in results]) for name in results[0]
+    }
     at = [s.channels.index(name) for name in channels]
     season = season_of(_shortened(s, ends[0]), at) if season is None else season
     naive = [_naive(_shortened(s, end), at, horizon, season) for end in ends]
@@ -217,13 +219,13 @@ def _results(
     jobs: Sequence[OriginJob], engine: Engine, folder: Path | None, progress: Progress | None
 ) -> Iterator[dict[str, list[Any]]]:
     """Yields the forecasts of all jobs in order; those in the folder are not computed again."""
-    known: dict[str, dict[str, list[Any]]] = {}
+    stored: dict[str, dict[str, list[Any]]] = {}
     for job in jobs:
-        if folder is not None and (place := _place(folder, job)).is_file():
-            known[job.key] = parse_json(place.read_bytes(), dict[str, list[Any]], str(place))
+        if folder is not None and (file := _place(folder, job)).is_file():
+            stored[job.key] = parse_json(file.read_bytes(), dict[str, list[Any]], str(file))
             if progress is not None:
                 progress.end(job.label, f"{job.label}: already in {folder}")
-    waiting = iter([job for job in jobs if job.key not in known])
+    waiting = iter([job for job in jobs if job.key not in stored])
     hooks: dict[str, Any] = {}
     if progress is not None:
         hooks["on_start"] = lambda job: progress.begin(job.label)
@@ -231,13 +233,13 @@ def _results(
     for done in carry_out(lambda: next(waiting, None), engine, **hooks):
         if done.how != "result":
             raise ValueError(f"a run of the backtest failed: {done.fault or 'its process was lost'}")
-        known[done.job.key] = done.result
+        stored[done.job.key] = done.result
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
             write_json(_place(folder, done.job), done.result)
         if progress is not None:
             progress.end(done.job.label, f"{done.job.label}: trained")
-    yield from (known[job.key] for job in jobs)
+    yield from (stored[job.key] for job in jobs)
 
 
 def _place(folder: Path, job: OriginJob) -> Path:
@@ -258,11 +260,11 @@ def _following(s: Sequences, at: Sequence[int], end: int, horizon: int) -> NDArr
 def _naive(past: Sequences, at: list[int], horizon: int, season: int) -> dict[str, NDArray[np.float64]]:
     """Returns the forecasts that need no training."""
     history, lengths = histories(past, at, step_gap(past))
-    found = {"last value": last_value(history, lengths, horizon), "drift": drift(history, lengths, horizon)}
-    found["autoregression"] = autoregression(history, lengths, horizon)
+    forecasts = {"last value": last_value(history, lengths, horizon), "drift": drift(history, lengths, horizon)}
+    forecasts["autoregression"] = autoregression(history, lengths, horizon)
     if season > 1:
-        found["seasonal naive"] = seasonal_naive(history, lengths, horizon, season)
-    return {name: values.numpy() for name, values in found.items()}
+        forecasts["seasonal naive"] = seasonal_naive(history, lengths, horizon, season)
+    return {name: values.numpy() for name, values in forecasts.items()}
 
 
 def _error(gaps: NDArray[np.float64], metric: str) -> float:

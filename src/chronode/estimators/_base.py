@@ -82,16 +82,16 @@ class SequenceEstimator(Displayed):
         """Converts series to the time unit of training; rejects series that differ from training."""
         count = len(self.reading_.channels)
         try:
-            found = self.reading_.matching(self.reading_.extended(s), "X", anyway=True)
+            series = self.reading_.matching(self.reading_.extended(s), "X", anyway=True)
         except ValueError as error:
             if s.num_channels == count or not (s.lengths == count).all():
                 raise
             raise SettingError(
                 f"{error}\n  Did you mean {named('order', OTHER_ORDER[self.order])}?", argument="order"
             ) from None
-        for note in found.notes[len(s.notes) :]:
+        for note in series.notes[len(s.notes) :]:
             warnings.warn(note, UserWarning, stacklevel=level_of_caller())
-        return found
+        return series
 
     # ---- training ---------------------------------------------------------------------------------------
 

@@ -133,14 +133,14 @@ class SequenceForecaster(SequenceEstimator):
         s = replace(self._new_reader().series(X, times=times, id=id, time=time), target=None)
         alone = clone(self).set_params(verbose=False)
         work = (delayed(_fitted_to)(alone, s[row : row + 1].compact()) for row in range(len(s)))
-        found: list[Self] = []
+        fitted: list[Self] = []
         with ProgressBar(1, runs=len(s)) as bar:
             for one in Parallel(n_jobs, return_as="generator")(work):
-                found.append(one)
+                fitted.append(one)
                 if self.verbose:
-                    name = str(s.ids[len(found) - 1])
+                    name = str(s.ids[len(fitted) - 1])
                     bar.end(name, f"{name}: {', '.join(one.notes_[-1:]) or 'fitted'}")
-        return found
+        return fitted
 
     def continue_fit(
         self,
@@ -214,11 +214,11 @@ class SequenceForecaster(SequenceEstimator):
         true, predicted = np.asarray(y, dtype=np.float64), self.predict(s)
         if true.shape != predicted.shape:
             raise ValueError(f"y must have shape {predicted.shape} (series, horizon, channels), got {true.shape}.")
-        known = ~np.isnan(true)
+        mask = ~np.isnan(true)
         each = [
-            r2_score(true[..., i][known[..., i]], predicted[..., i][known[..., i]])
+            r2_score(true[..., i][mask[..., i]], predicted[..., i][mask[..., i]])
             for i in range(true.shape[2])
-            if known[..., i].sum() > 1
+            if mask[..., i].sum() > 1
         ]
         if not each:
             raise ValueError("R² needs at least two known values of a channel, but there are none.")
@@ -258,8 +258,8 @@ class SequenceForecaster(SequenceEstimator):
         s = replace(self._new_reader().series(X, times=times, id=id, time=time), target=None)
         s = without_future(s, self._chosen(s)).compact() if self.known else s.compact()
         settings = {"origins": origins, "stride": stride, "refit": refit, "season": season, "engine": engine}
-        place = None if folder is None else Path(folder)
-        return backtest(self, s, self._chosen(s), **settings, folder=place, progress=progress)
+        path = None if folder is None else Path(folder)
+        return backtest(self, s, self._chosen(s), **settings, folder=path, progress=progress)
 
     # ---- inside -----------------------------------------------------------------------------------------
 

@@ -80,8 +80,8 @@ class Reader:
         s = self.series(X, times=times, groups=groups, id=id, time=time, target=column)
         if y is not None and column is None:
             return replace(s, target=None), y
-        s, own = _split_target(s)
-        return s, own if own is None or column is None else _typed(own, X, column)
+        s, included = _split_target(s)
+        return s, included if included is None or column is None else _typed(included, X, column)
 
     def series(
         self,
@@ -170,9 +170,9 @@ class Reader:
         parts = [_numbers(part, f"X[{i}]", ensure_2d=False) for i, part in enumerate(X)]
         if self.order == "NDT":  # a frame always has a row per step
             parts = [part if is_frame(given) else part.T for part, given in zip(parts, X, strict=True)]
-        own = [series_times(part) for part in X]
-        if times is None and all(moments is not None for moments in own):
-            times = own
+        indexed = [series_times(part) for part in X]
+        if times is None and all(moments is not None for moments in indexed):
+            times = indexed
         widths = {part.shape[1] for part in parts if part.ndim == 2}
         if len(widths) > 1 and len({len(part) for part in parts}) == 1:
             raise ValueError(f"the series have {min(widths)} to {max(widths)} channels with {self._ordered()}")

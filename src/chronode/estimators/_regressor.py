@@ -114,9 +114,9 @@ class SequenceRegressor(RegressorMixin, SequenceEstimator):
         """
         s, y = self._reader().read(X, y, times=times, groups=groups, id=id, time=time)
         values = self._values(s, y)
-        known, here = len(self.scaler_.targets), 1 if values.ndim == 1 else values.shape[1]
-        if here != known:
-            raise ValueError(f"y has {here} targets, but in training it had {known}.")
+        before, here = len(self.scaler_.targets), 1 if values.ndim == 1 else values.shape[1]
+        if here != before:
+            raise ValueError(f"y has {here} targets, but in training it had {before}.")
         self._train_on(_with_values(self._like_training(s), values, series_weights(sample_weight, s)), epochs)
         return self
 

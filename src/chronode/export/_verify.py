@@ -248,18 +248,18 @@ def _series(trained: Trained, source: str) -> tuple[Sequences, Sequences]:
     """Returns the series in the units of the file, and scaled; with targets if the file has them."""
     reading, classes = trained.reading, trained.objective.classes
     if reading is None:
-        own = trained.series(source, labeled=False)
-        return own, own
+        one = trained.series(source, labeled=False)
+        return one, one
     pair = (replace(reading, scaler=None), reading)
     try:
-        found = [own.read(source, labeled=True, anyway=True) for own in pair]
-        if len(found[0]) == 0:
+        pieces = [one.read(source, labeled=True, anyway=True) for one in pair]
+        if len(pieces[0]) == 0:
             raise ValueError
     except ValueError:  # no targets here, or too few steps for a forecast; an error in the file itself comes again
-        found = [own.read(source, labeled=False, anyway=True) for own in pair]
-    if reading.window and len(found[0]) > _MOST_WINDOWS:
-        rows = np.linspace(0, len(found[0]) - 1, _MOST_WINDOWS).round().astype(np.int64)
-        found = [own[rows] for own in found]
-    if found[0].target is not None:
-        found[0] = found[0].with_classes(classes)
-    return found[0], found[1]
+        pieces = [one.read(source, labeled=False, anyway=True) for one in pair]
+    if reading.window and len(pieces[0]) > _MOST_WINDOWS:
+        rows = np.linspace(0, len(pieces[0]) - 1, _MOST_WINDOWS).round().astype(np.int64)
+        pieces = [one[rows] for one in pieces]
+    if pieces[0].target is not None:
+        pieces[0] = pieces[0].with_classes(classes)
+    return pieces[0], pieces[1]

@@ -123,24 +123,24 @@ def race(
     if linear is not None:
         course.tell(f"{linear.name}: {objective.metric} {linear.value:.4g} in {time.perf_counter() - began:.0f} s")
         if not linear.rows.nan_to_num().sum() > _NOTHING_LEFT * len(linear.rows):
-            made = decide([], (linear, candidates[0]), linear, objective, settings, free, len(judged))
-            return replace(made, linear=whole)
+            decision = decide([], (linear, candidates[0]), linear, objective, settings, free, len(judged))
+            return replace(decision, linear=whole)
         explained = 1 - float(linear.rows.nanmean()) / _constant_loss(judged, objective)
         if explained < _LITTLE and not settings.refit:
             seconds *= 2 if explained > _NOTHING else 4
             ordered = [*candidates, *hard] if parts.train.has_missing else [*hard, *candidates]
             plan, variants = many_updates(ordered, parts, settings, seconds), ()
             course = replace(course, plan=plan, until_clear=True)
-    found = course.run_all(plan.candidates, linear)
-    best = best_of(found, objective)
+    entries = course.run_all(plan.candidates, linear)
+    best = best_of(entries, objective)
     if linear is None or beats(best[0], linear, objective):
         pooled = [replace(best[1], network={**best[1].network, "pool": pool}) for pool in variants]
-        for entry, own in course.run_all(pooled, linear):
-            found.append((entry, own))
+        for entry, candidate in course.run_all(pooled, linear):
+            entries.append((entry, candidate))
             if not entry.fault and beats(entry, best[0], objective, _ERRORS_OF_VARIANTS):
-                best = entry, own
-    made = decide(found, best, linear, objective, settings, free, len(judged))
-    return replace(made, settings=_lengthened(made.settings, plan, free), linear=whole)
+                best = entry, candidate
+    decision = decide(entries, best, linear, objective, settings, free, len(judged))
+    return replace(decision, settings=_lengthened(decision.settings, plan, free), linear=whole)
 
 
 def _lengthened(settings: Settings, plan: Plan, free: Collection[str]) -> Settings:
@@ -190,13 +190,13 @@ class _Course:
         With few series, the race ends with a candidate that does not improve on the start in any epoch of the first
         fold; with `until_clear`, with one that is far better than the start.
         """
-        found, used, foreseen = [], 0.0, 0.0
+        entries, used, foreseen = [], 0.0, 0.0
         for number, candidate in enumerate(candidates):
-            left = [self._seconds(own) for own in candidates[number:]]
+            left = [self._seconds(later) for later in candidates[number:]]
             pace, began = used / foreseen if foreseen else 1.0, time.perf_counter()
             self.tell(f"{candidate}: about {pace * left[0]:.0f} s, {pace * sum(left):.0f} s left in all")
             entry = self._run(candidate, linear)[0]
-            found.append((entry, candidate))
+            entries.append((entry, candidate))
             seconds = time.perf_counter() - began
             used, foreseen = used + seconds, foreseen + left[0]
             self.tell(f"{candidate}: {entry.fault or f'{self.objective.metric} {entry.value:.4g}'} in {seconds:.0f} s")
@@ -206,7 +206,7 @@ class _Course:
                 break
             if self.until_clear and not entry.fault and self._wins_clearly(entry, linear):
                 break
-        return found
+        return entries
 
     def _seconds(self, candidate: Candidate) -> float:
         """Returns the time that a candidate may take; a variant takes as long as the longest."""
@@ -238,16 +238,16 @@ class _Course:
 
         If it does not improve on the start in the first fold, the others are left out.
         """
-        own = replace(self.settings, **{k: v for k, v in candidate.training.items() if k in self.free})
+        adapted = replace(self.settings, **{k: v for k, v in candidate.training.items() if k in self.free})
         # On one device: further processes begin with the run of the winner.
-        own = replace(own, epochs=self.plan.epochs, refit=None, early_stop=self.plan.patience, devices=1)
+        adapted = replace(adapted, epochs=self.plan.epochs, refit=None, early_stop=self.plan.patience, devices=1)
         more = {} if self.missing is None else {"missing": self.missing}
         spec = spec_for(self.parts, candidate.model, **candidate.network, **more)
         curves, rows, stalled = [], [], False
         try:
             for pair, start in zip(self.judged, self.starts, strict=True):
                 watch = _Watch(linear if self.until_clear else None)
-                assembly = assemble(pair.parts, spec, own, start=start or "none", objective=self.objective)
+                assembly = assemble(pair.parts, spec, adapted, start=start or "none", objective=self.objective)
                 fitted = assembly.fit(on_event=watch)
                 if fitted.stopped == "interrupted" and not watch.solved:
                     raise KeyboardInterrupt
@@ -257,7 +257,7 @@ class _Course:
                 rows.append(row_losses(fitted.model, self.objective, pair.parts.valid, shown))
                 if linear is not None and not fitted.best_epoch and not _improves(fitted):
                     break
-                own = replace(own, epochs=len(fitted.history), early_stop=0)  # the same for all folds
+                adapted = replace(adapted, epochs=len(fitted.history), early_stop=0)  # the same for all folds
         except TrainingStopped as error:
             return RaceEntry(str(candidate), float("nan"), {}, 0, str(error)), candidate
         entry = replace(self._entry(str(candidate), curves), rows=torch.cat(rows), folds=len(curves), stalled=stalled)
@@ -268,22 +268,22 @@ class _Course:
     def _entry(self, name: str, curves: Sequence[Sequence[Epoch]]) -> RaceEntry:
         """Returns the best epoch by its mean over the folds, with the spread over them."""
         mean = self._mean(curves)
-        found = entry_of(name, mean, self.objective)
-        place = next(place for place, epoch in enumerate(mean) if epoch.number == found.epochs)
-        values = [self.objective.value_of(own[place].valid_loss, own[place].metrics) for own in curves]
-        return replace(found, spread=mean_and_std(values)[1])
+        entry = entry_of(name, mean, self.objective)
+        index = next(index for index, epoch in enumerate(mean) if epoch.number == entry.epochs)
+        values = [self.objective.value_of(curve[index].valid_loss, curve[index].metrics) for curve in curves]
+        return replace(entry, spread=mean_and_std(values)[1])
 
     def _mean(self, curves: Sequence[Sequence[Epoch]]) -> list[Epoch]:
         """Returns the weighted mean over the folds of every epoch."""
         weights = [len(pair.parts.valid) for pair in self.judged[: len(curves)]]
         share = [weight / sum(weights) for weight in weights]
-        found = []
+        means = []
         for epochs in zip(*curves, strict=False):
             names = epochs[0].metrics
             mean = {name: sum(w * e.metrics[name] for w, e in zip(share, epochs, strict=True)) for name in names}
             loss = sum(w * e.valid_loss for w, e in zip(share, epochs, strict=True))
-            found.append(replace(epochs[0], valid_loss=loss, metrics=mean))
-        return found
+            means.append(replace(epochs[0], valid_loss=loss, metrics=mean))
+        return means
 
 
 class _Watch:

@@ -85,21 +85,23 @@ def measured_baselines(
     target, test = parts.test.target, parts.test
     assert target is not None
     if channels:
-        found = _forecasts(parts, channels, objective)
+        predictions = _forecasts(parts, channels, objective)
     elif objective.kind == "class":
         logits = np.log(np.maximum(class_counts(parts.train, weighted=True), 0.5))
-        found = {"majority": torch.tensor(np.broadcast_to(logits, (_rows(test), objective.num_outputs)))}
+        predictions = {"majority": torch.tensor(np.broadcast_to(logits, (_rows(test), objective.num_outputs)))}
     else:
-        found = {"mean": torch.tensor(np.broadcast_to(_means(parts.train), (_rows(test), objective.num_outputs)))}
+        predictions = {"mean": torch.tensor(np.broadcast_to(_means(parts.train), (_rows(test), objective.num_outputs)))}
     if linear:
-        found |= _linear(parts, objective, channels, model)
+        predictions |= _linear(parts, objective, channels, model)
     if objective.kind == "class" and not target.per_step and test.base_values.dtype.kind == "f":
         nearest = nearest_by_warping(parts.train, test)
         if nearest is not None:
-            found["nearest by DTW"] = _votes(parts.train, nearest, objective.num_outputs)
-    each = {name: by_target(objective, output, _truth(test), _weights(test)) for name, output in found.items()}
-    targets = {target: {name: own[target] for name, own in each.items()} for target in objective.targets}
-    return MeasuredBaselines({name: _measured(objective, output, test) for name, output in found.items()}, targets)
+            predictions["nearest by DTW"] = _votes(parts.train, nearest, objective.num_outputs)
+    each = {name: by_target(objective, output, _truth(test), _weights(test)) for name, output in predictions.items()}
+    targets = {target: {name: metrics[target] for name, metrics in each.items()} for target in objective.targets}
+    return MeasuredBaselines(
+        {name: _measured(objective, output, test) for name, output in predictions.items()}, targets
+    )
 
 
 def best_baseline(metric: str, found: dict[str, Metrics]) -> tuple[str, float] | None:
@@ -109,12 +111,12 @@ def best_baseline(metric: str, found: dict[str, Metrics]) -> tuple[str, float] |
         >>> best_baseline("accuracy", {"majority": {"accuracy": 0.5}, "linear": {"accuracy": 0.9}})
         ('linear', 0.9)
     """
-    known = [(name, own[metric]) for name, own in found.items() if own.get(metric) is not None]
-    known = [(name, value) for name, value in known if value == value]
-    if not known:
+    values = [(name, metrics[metric]) for name, metrics in found.items() if metrics.get(metric) is not None]
+    values = [(name, value) for name, value in values if value == value]
+    if not values:
         return None
     pick = min if metric in LOWER_IS_BETTER else max
-    return pick(known, key=lambda pair: pair[1])
+    return pick(values, key=lambda pair: pair[1])
 
 
 def linear_validation(objective: Objective, parts: Parts) -> Metrics:
@@ -167,15 +169,15 @@ def _forecasts(parts: Parts, channels: Sequence[str], objective: Objective) -> d
         return {"last value": torch.tensor(_last_values(test, scaler, objective.num_outputs, at))}
     horizon = objective.num_outputs // len(at)
     season, gap = training_season(parts.train, at, horizon), step_gap(parts.train)
-    found: dict[str, list[Tensor]] = {}
+    forecasts: dict[str, list[Tensor]] = {}
     for first in range(0, len(test), 256):
         history, lengths = histories(test[first : first + 256], at, gap)
-        own = {"last value": last_value(history, lengths, horizon), "drift": drift(history, lengths, horizon)}
+        batch = {"last value": last_value(history, lengths, horizon), "drift": drift(history, lengths, horizon)}
         if season > 1:
-            own[f"seasonal naive ({season})"] = seasonal_naive(history, lengths, horizon, season)
-        for name, values in own.items():
-            found.setdefault(name, []).append(values.flatten(1))
-    return {name: torch.cat(values) for name, values in found.items()}
+            batch[f"seasonal naive ({season})"] = seasonal_naive(history, lengths, horizon, season)
+        for name, values in batch.items():
+            forecasts.setdefault(name, []).append(values.flatten(1))
+    return {name: torch.cat(values) for name, values in forecasts.items()}
 
 
 def _votes(train: Sequences, nearest: Tensor, classes: int) -> Tensor:
@@ -219,19 +221,19 @@ def _means(train: Sequences) -> NDArray[np.float64]:
 
 def _last_values(test: Sequences, scaler: Scaler | None, outputs: int, at: list[int]) -> NDArray[np.float64]:
     """For every step and horizon the value last seen; the channel's mean before the first one."""
-    seen = _filled(test.values[:, at].astype(np.float64), test.lengths)
+    last = _filled(test.values[:, at].astype(np.float64), test.lengths)
     if scaler is not None:
-        seen = scaler.inverse_values(seen, at)
-    ahead = np.tile(seen, (1, outputs // len(at)))
+        last = scaler.inverse_values(last, at)
+    ahead = np.tile(last, (1, outputs // len(at)))
     return ahead if scaler is None else scaler.scale_target(ahead)
 
 
 def _filled(values: NDArray[np.float64], lengths: NDArray[np.int64]) -> NDArray[np.float64]:
     """Holes filled with the value before them in the same series; 0 if there is none."""
     first = np.repeat(np.cumsum(lengths) - lengths, lengths)[:, None]
-    place = np.where(np.isnan(values), 0, np.arange(len(values))[:, None])
-    place = np.maximum(np.maximum.accumulate(place, axis=0), first)
-    return np.nan_to_num(np.take_along_axis(values, place, axis=0))
+    index = np.where(np.isnan(values), 0, np.arange(len(values))[:, None])
+    index = np.maximum(np.maximum.accumulate(index, axis=0), first)
+    return np.nan_to_num(np.take_along_axis(values, index, axis=0))
 
 
 BAND = 0.1
@@ -256,13 +258,13 @@ def nearest_by_warping(train: Sequences, test: Sequences) -> Tensor | None:
     width = min(longest, apart + 2 * BAND * longest + 1)
     if len(train) * len(test) * longest * width * train.num_channels > _MOST_CELLS:
         return None
-    known = train.batch()
+    reference = train.batch()
     size = max(1, _BATCH_CELLS // (len(train) * longest * train.num_channels))
-    found = []
+    nearest = []
     for first in range(0, len(test), size):
         batch = test.batch(slice(first, first + size))
-        found.append(warping_distances(batch.x, batch.lengths, known.x, known.lengths).argmin(1))
-    return torch.cat(found)
+        nearest.append(warping_distances(batch.x, batch.lengths, reference.x, reference.lengths).argmin(1))
+    return torch.cat(nearest)
 
 
 def warping_distances(a: Tensor, a_lengths: Tensor, b: Tensor, b_lengths: Tensor, *, band: float = BAND) -> Tensor:
@@ -289,7 +291,7 @@ def warping_distances(a: Tensor, a_lengths: Tensor, b: Tensor, b_lengths: Tensor
     widest = int(reach.max())
     never = torch.full((len(a), len(b), rows + 1), torch.inf)
     before, last = never.clone(), never.clone()  # of the two diagonals before; row -1 lies at 0
-    found = torch.full((len(a), len(b)), torch.inf)
+    distances = torch.full((len(a), len(b)), torch.inf)
     ends = (a_lengths - 1)[:, None] + (b_lengths - 1)[None]
     for diagonal in range(rows + columns - 1):
         low = max(0, diagonal - columns + 1, -(-(diagonal - widest) // 2))
@@ -303,9 +305,9 @@ def warping_distances(a: Tensor, a_lengths: Tensor, b: Tensor, b_lengths: Tensor
         over = ends == diagonal
         if over.any():
             at = a_lengths[:, None, None].expand(len(a), len(b), 1)
-            found = torch.where(over, now.gather(2, at)[..., 0], found)
+            distances = torch.where(over, now.gather(2, at)[..., 0], distances)
         before, last = last, now
-    return found
+    return distances
 
 
 _MOST_LAGS, _MOST_STEPS = 60, 2_000
@@ -323,12 +325,12 @@ def autoregression(history: Tensor, lengths: Tensor, horizon: int) -> Tensor:
         >>> bool((found.flatten() - wave[50:]).abs().max() < 1e-6)
         True
     """
-    found = torch.empty(len(history), horizon, history.shape[2], dtype=torch.float64)
+    forecasts = torch.empty(len(history), horizon, history.shape[2], dtype=torch.float64)
     for row, length in enumerate(lengths.tolist()):
         for channel in range(history.shape[2]):
             values = history[row, max(0, length - _MOST_STEPS) : length, channel].double().numpy()
-            found[row, :, channel] = torch.tensor(_continued(values, horizon))
-    return found
+            forecasts[row, :, channel] = torch.tensor(_continued(values, horizon))
+    return forecasts
 
 
 def _continued(values: NDArray[np.float64], horizon: int) -> NDArray[np.float64]:
@@ -341,8 +343,8 @@ def _continued(values: NDArray[np.float64], horizon: int) -> NDArray[np.float64]
     inputs = np.stack([np.ones(len(scaled) - most), *(scaled[most - lag : -lag] for lag in range(1, most + 1))], axis=1)
     criteria = [_aic(inputs[:, : lags + 1], scaled[most:]) for lags in range(1, most + 1)]
     lags = 1 + int(np.argmin(criteria))
-    own = np.stack([np.ones(len(scaled) - lags), *(scaled[lags - lag : -lag] for lag in range(1, lags + 1))], axis=1)
-    weights = np.linalg.lstsq(own, scaled[lags:], rcond=None)[0]
+    lagged = np.stack([np.ones(len(scaled) - lags), *(scaled[lags - lag : -lag] for lag in range(1, lags + 1))], axis=1)
+    weights = np.linalg.lstsq(lagged, scaled[lags:], rcond=None)[0]
     path = scaled.tolist()
     for _ in range(horizon):
         path.append(float(weights[0] + weights[1:] @ np.array(path[: -lags - 1 : -1])))

@@ -49,9 +49,9 @@ class Candidate:
     training: dict[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        own = {"H": self.network.get("hidden_size", 64), **self.network, **self.training}
+        settings = {"H": self.network.get("hidden_size", 64), **self.network, **self.training}
         hidden = {"hidden_size", "average_decay"}
-        return " ".join([self.model, *(f"{name}={value}" for name, value in own.items() if name not in hidden)])
+        return " ".join([self.model, *(f"{name}={value}" for name, value in settings.items() if name not in hidden)])
 
 
 def candidates_for(train: Sequences, network: Mapping[str, Any], *, small: bool) -> list[Candidate]:
@@ -64,14 +64,17 @@ def candidates_for(train: Sequences, network: Mapping[str, Any], *, small: bool)
     """
     gated = _gated(train)
     averaged = {"average": "ema", "average_decay": 0.98}
-    made = [
+    candidates = [
         Candidate("mmrnn", {"hidden_size": 64}),
         Candidate(gated, {"hidden_size": 32 if small else 64, "dropout": 0.2}, {"weight_decay": 0.001, **averaged}),
         Candidate("mmrnn", {"hidden_size": 16, "dropout": 0.2}, {"weight_decay": 0.001, **averaged}),
     ]
     # First the one that learns from few series, or that knows how old a reading is.
-    made = made[1:] + made[:1] if small or train.has_missing else made
-    unique = {str(own): own for own in (replace(one, network=one.network | dict(network)) for one in made)}
+    candidates = candidates[1:] + candidates[:1] if small or train.has_missing else candidates
+    unique = {
+        str(candidate): candidate
+        for candidate in (replace(one, network=one.network | dict(network)) for one in candidates)
+    }
     return list(unique.values())
 
 
@@ -120,8 +123,8 @@ def affordable(
     costs, updates = _costs(candidates, parts, settings)
     kept, folds = list(candidates), FOLDS if settings.refit else 1
     while True:
-        own = [costs[str(one)] for one in kept]
-        epochs = int(seconds / (folds * (sum(own) + variants * max(own))))
+        seconds_each = [costs[str(one)] for one in kept]
+        epochs = int(seconds / (folds * (sum(seconds_each) + variants * max(seconds_each))))
         if epochs >= _FEWEST_EPOCHS or (len(kept) == 1 and folds == 1):
             enough = max(_MOST_EPOCHS, -(-_ENOUGH_UPDATES // updates))  # few series are trained on more often
             epochs = max(1, min(_asked(settings, enough), enough, epochs))

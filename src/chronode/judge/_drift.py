@@ -90,9 +90,9 @@ def find_drift(
     marks = np.stack([is_new, *(rng.permutation(is_new) for _ in range(draws))])
     every = np.concatenate(table)
     scaled, distances = np.zeros((len(names), draws + 1)), np.zeros(len(names))
-    for place in range(len(names)):
-        found, root = _distances(every[:, place], marks)
-        scaled[place], distances[place] = found * root, found[0]
+    for index in range(len(names)):
+        gaps, root = _distances(every[:, index], marks)
+        scaled[index], distances[index] = gaps * root, gaps[0]
     largest = scaled[:, 1:].max(0)
     p_values = (1 + (largest >= scaled[:, :1] - 1e-12).sum(1)) / (1 + draws)
     order = np.lexsort((-scaled[:, 0], p_values))
@@ -101,7 +101,7 @@ def find_drift(
         for side in table
     ]
     return Drift(
-        tuple(names[place] for place in order),
+        tuple(names[index] for index in order),
         distances[order],
         p_values[order],
         medians[0][order],
@@ -113,13 +113,13 @@ def find_drift(
 
 def _distances(values: Floats, marks: NDArray[np.bool_]) -> tuple[Floats, Floats]:
     """Returns the distances of the two parts of each division `(draws, rows)`, and the root of their sizes."""
-    known = ~np.isnan(values)
-    order = np.argsort(values[known], kind="stable")
-    ends = np.append(np.flatnonzero(np.diff(values[known][order])), known.sum() - 1)
-    if not known.any():
+    mask = ~np.isnan(values)
+    order = np.argsort(values[mask], kind="stable")
+    ends = np.append(np.flatnonzero(np.diff(values[mask][order])), mask.sum() - 1)
+    if not mask.any():
         return np.zeros(len(marks)), np.zeros(len(marks))
-    new = np.cumsum(marks[:, known][:, order], axis=1)
-    steps = np.arange(1, known.sum() + 1)
+    new = np.cumsum(marks[:, mask][:, order], axis=1)
+    steps = np.arange(1, mask.sum() + 1)
     there = new[:, -1:].astype(np.float64)
     old = steps[-1] - there
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -154,11 +154,11 @@ def features_of(s: Sequences, *, changes: bool = False, steps: int = 0) -> dict[
             rows.append([*numbers, float(len(series.values))])
             units.append(f"{series.group} {first}" if steps else str(series.group))
     names += [*s.static_names, "steps"]
-    place = np.unique(units, return_inverse=True)[1]
+    index = np.unique(units, return_inverse=True)[1]
     table = np.array(rows).reshape(len(rows), len(names))
-    known = ~np.isnan(table)
-    sums = np.stack([np.bincount(place, np.where(known, table, 0)[:, k]) for k in range(len(names))], axis=1)
-    counts = np.stack([np.bincount(place, known[:, k]) for k in range(len(names))], axis=1)
+    mask = ~np.isnan(table)
+    sums = np.stack([np.bincount(index, np.where(mask, table, 0)[:, k]) for k in range(len(names))], axis=1)
+    counts = np.stack([np.bincount(index, mask[:, k]) for k in range(len(names))], axis=1)
     means = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
     skipped = {"steps"} if changes or steps else set()
     skipped |= {_GAP} if s.base_times is None else set()
@@ -295,11 +295,11 @@ def metric_change(
     rng = np.random.default_rng(seed)
     values = []
     for predicted, true, groups, each in (before, now):
-        names, place = np.unique(groups, return_inverse=True)
+        names, index = np.unique(groups, return_inverse=True)
         drawn = rng.multinomial(len(names), np.full(len(names), 1 / len(names)), size=_DRAWS).astype(np.float64)
         weights = np.concatenate([np.ones((1, len(names))), drawn])
-        found = weighted_metric(metric, predicted, true, place, weights, positive, each)
-        values.append(np.full(_DRAWS + 1, np.nan) if found is None else found)
+        metrics = weighted_metric(metric, predicted, true, index, weights, positive, each)
+        values.append(np.full(_DRAWS + 1, np.nan) if metrics is None else metrics)
     fewest = min(len(np.unique(groups)) for _, _, groups, _ in (before, now))
     worse = (values[1] - values[0]) * (1 if metric in LOWER_IS_BETTER else -1)
     drawn = worse[1:][np.isfinite(worse[1:])]

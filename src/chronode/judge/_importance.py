@@ -91,7 +91,7 @@ def permutation_importance(
         )
     order = np.argsort(-np.nan_to_num(losses), kind="stable")
     low, high = np.array(ends).reshape(-1, 2)[order].T
-    chosen = [names[place] for place in order]
+    chosen = [names[index] for index in order]
     return Importance(
         metric,
         float(base[0]),
@@ -109,7 +109,7 @@ class _Draws:
 
     def __init__(self, trained: Trained, data: Sequences, metric: str, seed: int):
         self.trained, self.metric = trained, metric
-        groups, place = np.unique(data.groups, return_inverse=True)
+        groups, index = np.unique(data.groups, return_inverse=True)
         chances = np.full(len(groups), 1 / len(groups))
         drawn = np.random.default_rng(seed).multinomial(len(groups), chances, size=_DRAWS)
         self.weights = np.concatenate([np.ones((1, len(groups))), drawn.astype(np.float64)])
@@ -117,7 +117,7 @@ class _Draws:
         assert target is not None
         self.true = np.asarray(target.values if target.classes is not None else target.given)
         self.known = self.true != UNKNOWN if target.classes is not None else ~np.isnan(self.true).all(-1)
-        self.place = (np.repeat(place, data.lengths) if target.per_step else place)[self.known]
+        self.place = (np.repeat(index, data.lengths) if target.per_step else index)[self.known]
         weights = data.target_weights()
         self.each = None if weights is None else weights[self.known]
 
@@ -127,9 +127,9 @@ class _Draws:
         predicted = np.concatenate(predictions) if objective.per_step else np.stack(predictions)
         predicted, true = (objective.in_metric_units(values) for values in (predicted, self.true))
         rows = predicted[self.known], true[self.known], self.place
-        found = weighted_metric(self.metric, *rows, self.weights, objective.positive_number, self.each)
-        assert found is not None  # `_part` leaves few enough rows
-        return found
+        metrics = weighted_metric(self.metric, *rows, self.weights, objective.positive_number, self.each)
+        assert metrics is not None  # `_part` leaves few enough rows
+        return metrics
 
 
 def _metric(trained: Trained) -> str:
@@ -164,7 +164,7 @@ def _flat(data: Sequences) -> Sequences:
 def _with_column(data: Sequences, name: str, kind: str, donors: NDArray[np.int64]) -> Sequences:
     """Returns flat series with a column of other series, stretched to the same number of steps."""
     names = data.static_names if kind == "static" else data.channels
-    columns = [place for place, own in enumerate(names) if source_columns([own], data.categories)[0] == name]
+    columns = [index for index, column in enumerate(names) if source_columns([column], data.categories)[0] == name]
     if kind == "static":
         assert data.static is not None
         static = data.static.copy()

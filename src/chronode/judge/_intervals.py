@@ -57,27 +57,27 @@ def metric_intervals(
         >>> 0.6 < low < 0.75 < high < 0.9
         True
     """
-    names, place = np.unique(groups, return_inverse=True)
+    names, index = np.unique(groups, return_inverse=True)
     if len(names) < 2:
         return {}
     rng = np.random.default_rng(seed)
     drawn = rng.multinomial(len(names), np.full(len(names), 1 / len(names)), size=draws).astype(np.float64)
-    found = {}
+    intervals = {}
     for metric in metrics:
         values = None
         if metric not in OWN_METRICS:
-            values = weighted_metric(metric, predicted, true, place, drawn, positive, weights)
+            values = weighted_metric(metric, predicted, true, index, drawn, positive, weights)
         if values is None:
             continue
         each = np.ones(len(true)) if weights is None else weights
-        exact = _Rows(predicted, true, place, drawn, positive, each).score(metric) if true.ndim == 1 else None
+        exact = _Rows(predicted, true, index, drawn, positive, each).score(metric) if true.ndim == 1 else None
         ends = [] if exact is None else [exact.low, exact.high]
         if metric not in _PROPORTIONS and np.isfinite(values).mean() > 0.9:
             tail = (1 - LEVEL) / 2
             ends += np.quantile(values[np.isfinite(values)], [tail, 1 - tail]).tolist()
         if ends and max(ends) > min(ends):
-            found[metric] = (float(min(ends)), float(max(ends)))
-    return found
+            intervals[metric] = (float(min(ends)), float(max(ends)))
+    return intervals
 
 
 @dataclass(frozen=True)
@@ -115,8 +115,8 @@ class _Rows:
         return self._share(self._predicted == one, self.true == one)
 
     def _f1(self, one: int) -> Score | None:
-        called, own = self._predicted == one, self.true == one
-        jaccard = self._share(called & own, called | own)
+        called, actual = self._predicted == one, self.true == one
+        jaccard = self._share(called & actual, called | actual)
         return None if jaccard is None else f1_of(jaccard)
 
     def _auroc(self, one: int) -> Score | None:
@@ -124,8 +124,8 @@ class _Rows:
         if not np.isfinite(value):
             return None
         sides = [self._sizes(self.true == one), self._sizes(self.true != one)]
-        counts = [float(own.sum()) for own in sides]
-        least = min(effective_number(own) / count for own, count in zip(sides, counts, strict=True))
+        counts = [float(side.sum()) for side in sides]
+        least = min(effective_number(side) / count for side, count in zip(sides, counts, strict=True))
         share = _share_of_rows(area_variance(value, *counts), drawn, least)
         return area(value, *(share * count for count in counts))
 
@@ -243,12 +243,12 @@ def _value_metric(metric: str, predicted: Floats, true: Floats, total: Callable[
             square, gaps, sums, count = total(theirs**2, gap**2, theirs, rows)
             ratios.append(1 - gaps / (square - sums**2 / count))
         return np.mean(ratios, axis=0)
-    known = ~np.isnan(true)
-    gap = np.where(known, predicted - true, 0)
+    mask = ~np.isnan(true)
+    gap = np.where(mask, predicted - true, 0)
     if metric == "mae":
-        size, count = total(np.abs(gap).sum(-1), known.sum(-1))
+        size, count = total(np.abs(gap).sum(-1), mask.sum(-1))
         return size / count
-    squares, count, scale = total((gap**2).sum(-1), known.sum(-1), np.where(known, true**2, 0).sum(-1))
+    squares, count, scale = total((gap**2).sum(-1), mask.sum(-1), np.where(mask, true**2, 0).sum(-1))
     if metric == "nrmse":
         return np.sqrt(squares / scale)
     return squares / count if metric == "mse" else np.sqrt(squares / count)

@@ -84,25 +84,25 @@ class Race:
             }
             for entry in self.entries
         ]
-        about = {"metric": self.metric, "judged": self.judged, "reason": self.reason}
-        return {**about, "chosen": self.chosen.metrics, "entries": rows}
+        fields = {"metric": self.metric, "judged": self.judged, "reason": self.reason}
+        return {**fields, "chosen": self.chosen.metrics, "entries": rows}
 
 
 def entry_of(name: str, curve: list[Epoch], objective: Objective) -> RaceEntry:
     """Returns the best epoch of a curve."""
     best, value = curve[0], objective.value_of(curve[0].valid_loss, curve[0].metrics)
     for epoch in curve[1:]:
-        own = objective.value_of(epoch.valid_loss, epoch.metrics)
-        if objective.better(own, value):
-            best, value = epoch, own
+        candidate = objective.value_of(epoch.valid_loss, epoch.metrics)
+        if objective.better(candidate, value):
+            best, value = epoch, candidate
     return RaceEntry(name, value, {"loss": best.valid_loss, **best.metrics}, best.number)
 
 
-def best_of(found: list[tuple[RaceEntry, Candidate]], objective: Objective) -> tuple[RaceEntry, Candidate]:
+def best_of(entries: list[tuple[RaceEntry, Candidate]], objective: Objective) -> tuple[RaceEntry, Candidate]:
     """Returns the best candidate that could be trained."""
-    trained = [(entry, own) for entry, own in found if not entry.fault]
+    trained = [(entry, candidate) for entry, candidate in entries if not entry.fault]
     if not trained:
-        raise ValueError(f"no candidate could be trained: {'; '.join(entry.fault for entry, _ in found)}")
+        raise ValueError(f"no candidate could be trained: {'; '.join(entry.fault for entry, _ in entries)}")
     best = trained[0]
     for one in trained[1:]:
         if objective.better(one[0].value, best[0].value):
@@ -111,7 +111,7 @@ def best_of(found: list[tuple[RaceEntry, Candidate]], objective: Objective) -> t
 
 
 def decide(
-    found: list[tuple[RaceEntry, Candidate]],
+    raced: list[tuple[RaceEntry, Candidate]],
     chosen: tuple[RaceEntry, Candidate],
     linear: RaceEntry | None,
     objective: Objective,
@@ -122,22 +122,24 @@ def decide(
     """Ranks the entries; a network has to beat the start by more than one standard error."""
     best, winner = chosen
     wins = linear is None or beats(best, linear, objective)
-    made = replace(settings, metric=objective.metric)
-    made = replace(made, **{name: value for name, value in winner.training.items() if name in free})
+    completed = replace(settings, metric=objective.metric)
+    completed = replace(completed, **{name: value for name, value in winner.training.items() if name in free})
     hopeless = linear is not None and not objective.better(best.value, linear.value)
     if settings.refit:
-        made = replace(made, epochs=best.epochs if wins else 0, early_stop=0)
+        completed = replace(completed, epochs=best.epochs if wins else 0, early_stop=0)
     elif hopeless and settings.epochs == Settings.epochs:  # no epoch of any network was better than the start
-        made = replace(made, epochs=0)
-    elif wins and best.stalled and made.schedule == "constant" and settings.epochs == Settings.epochs:
-        made = replace(made, epochs=best.epochs, early_stop=0)  # the same weights as in the race
+        completed = replace(completed, epochs=0)
+    elif wins and best.stalled and completed.schedule == "constant" and settings.epochs == Settings.epochs:
+        completed = replace(completed, epochs=best.epochs, early_stop=0)  # the same weights as in the race
     elif not wins and "early_stop" in free:
-        made = replace(made, early_stop=_EARLY_STOP_WITHOUT_GAIN)
+        completed = replace(completed, early_stop=_EARLY_STOP_WITHOUT_GAIN)
     on = f"{folds}-fold cross-validation" if folds > 1 else "validation"
     alone = [] if linear is None else [linear]
-    entries = sorted([*alone, *(entry for entry, _ in found)], key=lambda entry: _rank(entry, objective))
-    reason = _reason(best, linear, wins, entries, objective, on, alone_is_left=bool(settings.refit) or not made.epochs)
-    return Race(winner, made, tuple(entries), objective.metric, on, reason)
+    entries = sorted([*alone, *(entry for entry, _ in raced)], key=lambda entry: _rank(entry, objective))
+    reason = _reason(
+        best, linear, wins, entries, objective, on, alone_is_left=bool(settings.refit) or not completed.epochs
+    )
+    return Race(winner, completed, tuple(entries), objective.metric, on, reason)
 
 
 def beats(best: RaceEntry, other: RaceEntry, objective: Objective, errors: float = 1.0) -> bool:

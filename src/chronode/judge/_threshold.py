@@ -136,10 +136,10 @@ def choose_threshold(
     if is_positive.all() or not is_positive.any():
         raise ValueError("a threshold needs series of both classes to be chosen by: add validation series.")
     candidates = candidate_thresholds(chances)
-    found = rates_at(chances, is_positive, candidates, weights)
+    rates = rates_at(chances, is_positive, candidates, weights)
     if cost is not None:
         prices = _prices(cost)
-        total = prices["fn"] * found.missed + prices["fp"] * found.false_alarms
+        total = prices["fn"] * rates.missed + prices["fp"] * rates.false_alarms
         best = np.flatnonzero(total <= total.min() + 1e-9 * (1 + total.min()))
         ideal = prices["fp"] / (prices["fp"] + prices["fn"])
         edges = np.concatenate([[0.0], np.unique(np.asarray(chances, dtype=np.float64)), [1.0]])
@@ -147,10 +147,10 @@ def choose_threshold(
         closest = np.clip(ideal, edges[best] + room, edges[best + 1] - room)
         return float(closest[np.abs(closest - ideal).argmin()])
     if sensitivity is not None:
-        reached = found.sensitivity >= number("sensitivity", sensitivity, above=0, at_most=1) - 1e-12
+        reached = rates.sensitivity >= number("sensitivity", sensitivity, above=0, at_most=1) - 1e-12
         return float(candidates[reached].max())
     assert specificity is not None
-    reached = found.specificity >= number("specificity", specificity, above=0, at_most=1) - 1e-12
+    reached = rates.specificity >= number("specificity", specificity, above=0, at_most=1) - 1e-12
     return float(candidates[reached].min())
 
 

@@ -41,13 +41,13 @@ def unbeaten(summary: Mapping[str, Any]) -> tuple[str, float] | None:
         >>> unbeaten({"metric": "rmse", "test": {"rmse": 2e-4, "r2": 1.0}, "baselines": {"linear": {"rmse": 1e-4}}})
     """
     tests, metric = summary.get("test") or {}, headline(summary)
-    own, best = tests.get(metric), best_baseline(metric, summary.get("baselines") or {})
-    if own is None or best is None:
+    value, best = tests.get(metric), best_baseline(metric, summary.get("baselines") or {})
+    if value is None or best is None:
         return None
     lower = metric in LOWER_IS_BETTER
-    perfect = (own <= 0 if lower else own >= 1) or tests.get("r2", 0.0) >= 1 - _ROUNDING
-    alike = math.isclose(own, best[1], rel_tol=_ROUNDING)
-    beats = not alike and (own < best[1] if lower else own > best[1])
+    perfect = (value <= 0 if lower else value >= 1) or tests.get("r2", 0.0) >= 1 - _ROUNDING
+    alike = math.isclose(value, best[1], rel_tol=_ROUNDING)
+    beats = not alike and (value < best[1] if lower else value > best[1])
     return None if beats or perfect else best
 
 
@@ -169,45 +169,47 @@ def verdict(summary: Mapping[str, Any], *, series: int, start: str, forecast: bo
     if best is None:
         return None
     metric = headline(summary)
-    own = summary["test"][metric]
+    value = summary["test"][metric]
     if replaced := summary.get("baseline"):
-        found = (
-            f'The model is the baseline "{replaced}" ({metric} {own:.4g}): nothing was better on the validation part.'
+        sentence = (
+            f'The model is the baseline "{replaced}" ({metric} {value:.4g}): nothing was better on the validation part.'
         )
-    elif best[0].startswith(("linear", "stack")) and start != "none" and math.isclose(own, best[1], rel_tol=_ROUNDING):
+    elif (
+        best[0].startswith(("linear", "stack")) and start != "none" and math.isclose(value, best[1], rel_tol=_ROUNDING)
+    ):
         no_gain = "Training did not improve" if summary.get("epochs") else "No network of the race improved"
         why = gain_text(summary.get("start") or {}) if summary.get("epochs") else ""
         why = f": {why}" if "(" in why else ""
-        found = f'{no_gain} on the linear start ({metric} {own:.4g}), so the model is "{best[0]}"{why}.'
+        sentence = f'{no_gain} on the linear start ({metric} {value:.4g}), so the model is "{best[0]}"{why}.'
     else:
-        found = f'The model does not beat the baseline "{best[0]}" ({metric} {own:.4g}, baseline {best[1]:.4g}).'
+        sentence = f'The model does not beat the baseline "{best[0]}" ({metric} {value:.4g}, baseline {best[1]:.4g}).'
     remedies = "; ".join(_remedies(summary, series, start, forecast)[:3])
     for option, argument in _ARGUMENTS.items() if python else ():
         remedies = remedies.replace(option, argument)
-    return f"{found} Most likely to help: {remedies}."
+    return f"{sentence} Most likely to help: {remedies}."
 
 
 def _remedies(summary: Mapping[str, Any], series: int, start: str, forecast: bool) -> list[str]:
     """Remedies, the most likely first; at least three."""
     epochs, best = summary.get("epochs") or 0, summary.get("best_epoch") or 0
     if is_linear(summary, start):  # there is no network whose size or dropout could matter
-        found = ["more training series"] if series < _SMALL else []
-        found += ["a longer history (--window)"] if forecast else []
-        found += ["a longer race (--budget 5m)"] if not epochs else ["a lower learning rate (--lr 0.001)"]
-        return [*found, "another model (chronode compare)", "a sweep over learning rate and size (chronode sweep)"]
-    found = []
+        remedies = ["more training series"] if series < _SMALL else []
+        remedies += ["a longer history (--window)"] if forecast else []
+        remedies += ["a longer race (--budget 5m)"] if not epochs else ["a lower learning rate (--lr 0.001)"]
+        return [*remedies, "another model (chronode compare)", "a sweep over learning rate and size (chronode sweep)"]
+    remedies = []
     if start == "none":
-        found.append("a linear start (--start linear)")
+        remedies.append("a linear start (--start linear)")
     if epochs and best == epochs:
-        found.append("more epochs (the last one was the best)")
+        remedies.append("more epochs (the last one was the best)")
     if series < _SMALL:
-        found.append("more training series, or a smaller model (--hidden 16)")
+        remedies.append("more training series, or a smaller model (--hidden 16)")
     if epochs and best <= epochs // 4:
-        found.append("a lower learning rate (--lr 0.001), since an early epoch was the best")
+        remedies.append("a lower learning rate (--lr 0.001), since an early epoch was the best")
     if forecast:
-        found.append("a longer history (--window)")
-    found += ["another model (chronode compare)", "regularization (--set dropout=0.2 --weight-decay 0.01)"]
-    return [*found, "a sweep over learning rate and size (chronode sweep)"]
+        remedies.append("a longer history (--window)")
+    remedies += ["another model (chronode compare)", "regularization (--set dropout=0.2 --weight-decay 0.01)"]
+    return [*remedies, "a sweep over learning rate and size (chronode sweep)"]
 
 
 Metrics = dict[str, float]
@@ -225,21 +227,21 @@ def compare(
         valid: Validation series, scaled.
     """
     if race is not None and race.settings.refit:  # the validation series were trained on: what cross-validation found
-        found = {entry.name: entry.metrics for entry in race.entries if entry.name in ALONE}
+        simple = {entry.name: entry.metrics for entry in race.entries if entry.name in ALONE}
         if train.classes is not None:
             counts = class_counts(train) + class_counts(valid.with_classes(train.classes))
-            found["majority"] = {"accuracy": float(counts.max() / counts.sum())}
-        return race.chosen.metrics, found
+            simple["majority"] = {"accuracy": float(counts.max() / counts.sum())}
+        return race.chosen.metrics, simple
     start, best = fitted.record.start, fitted.best
-    found = baselines(fitted.objective, Parts(train, valid, valid), linear=start is None)
+    simple = baselines(fitted.objective, Parts(train, valid, valid), linear=start is None)
     if start is not None and fitted.model.start is not None:
-        found[fitted.model.start.title] = {"loss": start.valid_loss, **start.metrics}
-    return {} if best is None else {"loss": best.valid_loss, **best.metrics}, found
+        simple[fitted.model.start.title] = {"loss": start.valid_loss, **start.metrics}
+    return {} if best is None else {"loss": best.valid_loss, **best.metrics}, simple
 
 
-def remark(fitted: Trained, own: Metrics, found: dict[str, Metrics], series: int) -> tuple[str, ...]:
+def remark(fitted: Trained, metrics: Metrics, baselines: dict[str, Metrics], series: int) -> tuple[str, ...]:
     """Returns a sentence with remedies if the model does not beat the best baseline, else nothing."""
-    summary = {"metric": fitted.objective.metric, "test": own, "baselines": found}
+    summary = {"metric": fitted.objective.metric, "test": metrics, "baselines": baselines}
     summary |= {"epochs": len(fitted.history), "best_epoch": fitted.best_epoch, "baseline": fitted.record.baseline}
     start = "none" if fitted.model.start is None else "linear"
     text = verdict(summary, series=series, start=start, forecast=False, python=True)

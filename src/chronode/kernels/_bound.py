@@ -56,7 +56,7 @@ class Snapshot:
         self._tensors, self._places = tensors, [tensor.data_ptr() for tensor in tensors]
         self._copies = [tensor.detach().clone() for tensor in tensors]
         both = zip(self._places, self._copies, strict=True)
-        pairs = [_Pair(place, copy.data_ptr(), copy.nbytes) for place, copy in both]
+        pairs = [_Pair(address, copy.data_ptr(), copy.nbytes) for address, copy in both]
         self._passed = (_Pair * len(pairs))(*pairs), ctypes.c_int64(len(pairs))
         self._same_bits = cast(ctypes.CDLL, library()).chronode_same_bits
 

@@ -65,12 +65,12 @@ class _Seam(torch.autograd.Function):
             (out, grad) for out, grad in zip(outputs, grads, strict=True) if grad is not None and out.requires_grad
         ]
         wanted = [one for one in saved if one.requires_grad]
-        found = iter(
+        derivatives = iter(
             torch.autograd.grad(
                 [out for out, _ in pairs], wanted, [grad for _, grad in pairs], create_graph=True, allow_unused=True
             )
             if pairs and wanted
             else [None] * len(wanted)
         )
-        gradients = [next(found) if one.requires_grad else None for one in saved]
+        gradients = [next(derivatives) if one.requires_grad else None for one in saved]
         return None, None, None, *[None] * ctx.count, *gradients

@@ -108,8 +108,8 @@ def _ncp(
     ends = torch.tensor(sizes).cumsum(0).tolist()
     groups = [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]
     inputs[:, groups[0]] = _random(input_size, inter[0], density, rng)
-    for place in range(len(inter)):
-        recurrent[groups[place], groups[place + 1]] = _random(sizes[place], sizes[place + 1], density, rng)
+    for layer in range(len(inter)):
+        recurrent[groups[layer], groups[layer + 1]] = _random(sizes[layer], sizes[layer + 1], density, rng)
     commands, motors = groups[-2:]
     recurrent[commands, commands] = _random(sizes[-2], sizes[-2], density, rng)
     recurrent[commands, motors] = _random(sizes[-2], motor, density, rng)

@@ -112,8 +112,8 @@ class TestPart:
         if len(self.scaled) < 2 or self.scaled.num_channels + self.scaled.num_static < 2 or self.scaled.finish:
             return []
         trained = Trained(self.model, self.objective, self.prepared.reading)
-        found = permutation_importance(trained, self.scaled, repeats=3, most_steps=_MOST_STEPS)
-        return [grid(importance_picture(found, labeled(found.metric, self.objective.positive)))]
+        measured = permutation_importance(trained, self.scaled, repeats=3, most_steps=_MOST_STEPS)
+        return [grid(importance_picture(measured, labeled(measured.metric, self.objective.positive)))]
 
     def pictures(self, config: Config) -> list[str]:
         """Returns plots of confusion and calibration, or of residuals, or of forecasts."""

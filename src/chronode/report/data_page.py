@@ -38,8 +38,17 @@ def write_data(
     """
     heads = ["missing", "different", "lowest", "middle", "highest"]
     rows = [
-        [own.name, own.role, own.kind, percent(own.missing), own.distinct, own.low, own.middle, own.high]
-        for own in columns
+        [
+            column.name,
+            column.role,
+            column.kind,
+            percent(column.missing),
+            column.distinct,
+            column.low,
+            column.middle,
+            column.high,
+        ]
+        for column in columns
     ]
     sections: dict[str, Sequence[str]] = {
         "Suspicious": [bullets(notes) if notes else paragraph("Nothing.")],

@@ -65,11 +65,11 @@ def write_drift(path: str | Path, result: CheckResult, *, title: str, command: s
 
 def _histograms(name: str, before: NDArray[np.float64], now: NDArray[np.float64], changed: bool) -> str:
     """Draws the share of training and new series by the value of a feature."""
-    known = [values[~np.isnan(values)] for values in (before, now)]
-    every = np.concatenate(known)
+    sides = [values[~np.isnan(values)] for values in (before, now)]
+    every = np.concatenate(sides)
     low, high = (float(every.min()), float(every.max())) if len(every) else (0.0, 1.0)
     edges = np.linspace(low, high if high > low else low + 1, 21)
-    shares = [np.histogram(values, edges)[0] / max(len(values), 1) for values in known]
+    shares = [np.histogram(values, edges)[0] / max(len(values), 1) for values in sides]
     top = 1.1 * max(float(share.max(initial=0.0)) for share in shares) or 1.0
     title = f"{name}{' (changed)' if changed else ''}"
     plot = Plot((float(edges[0]), float(edges[-1])), (0, top), title=title, ylabel="share of series", height=190)

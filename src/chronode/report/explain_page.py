@@ -108,7 +108,7 @@ def _summary(found: Explanation) -> str:
     names = [*found.channel_names, *found.static_names]
     values = np.concatenate([found.channels, found.static], axis=1)
     order = np.argsort(-np.abs(values).mean(0), kind="stable")
-    rows = [[names[place], float(np.abs(values[:, place]).mean()), float(values[:, place].mean())] for place in order]
+    rows = [[names[index], float(np.abs(values[:, index]).mean()), float(values[:, index].mean())] for index in order]
     return table(["column", "mean size", "mean"], rows, numeric=["mean size", "mean"], sortable=True)
 
 

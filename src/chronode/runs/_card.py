@@ -51,10 +51,10 @@ def _names(names: Iterable[object]) -> str:
 
 def _code(text: object) -> str:
     """Returns text as a code span, whose ends are longer than any run of backticks in it."""
-    own = _one_line(text) or " "
-    ends = "`" * (1 + max((len(run) for run in re.findall("`+", own)), default=0))
-    space = " " if "`" in own else ""
-    return f"{ends}{space}{own}{space}{ends}"
+    line = _one_line(text) or " "
+    ends = "`" * (1 + max((len(run) for run in re.findall("`+", line)), default=0))
+    space = " " if "`" in line else ""
+    return f"{ends}{space}{line}{space}{ends}"
 
 
 def _model(trained: Trained, summary: Summary | None) -> Iterator[str]:
@@ -83,10 +83,10 @@ def _when(environment: Mapping[str, Any]) -> str:
     """Returns the date and the versions of a training."""
     date = re.match(r"\d{4}-\d\d-\d\d", str(environment.get("started", "")))
     versions = {"chronode": __version__, **environment}
-    found = [
+    packages = [
         f"{name} {_plain(versions[name])}" for name in ("chronode", "torch", "numpy", "python") if name in versions
     ]
-    return f"{f' on {date[0]}' if date else ''} with {', '.join(found)}"
+    return f"{f' on {date[0]}' if date else ''} with {', '.join(packages)}"
 
 
 def _data(trained: Trained) -> Iterator[str]:
@@ -129,9 +129,9 @@ def _metrics(summary: Summary | None) -> Iterator[str]:
     heads = {name: labeled(name, summary.positive, len(summary.targets)) for name in summary.test}
     yield from _table({"this model": summary.test, **summary.baselines}, heads)
     if summary.targets:
-        each = {name: own.test for name, own in summary.targets.items()}
+        each = {name: metrics.test for name, metrics in summary.targets.items()}
         yield from ("", "Each target in its own units:", "")
-        yield from _table(each, {name: name for own in each.values() for name in own})
+        yield from _table(each, {name: name for metrics in each.values() for name in metrics})
 
 
 def _table(rows: Mapping[str, Scores], heads: Mapping[str, str]) -> Iterator[str]:

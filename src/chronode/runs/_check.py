@@ -108,9 +108,9 @@ def _predicted(trained: Trained, s: Sequences) -> dict[str, NDArray[np.float64]]
     if predictions.classes is not None and len(predictions.classes) == 2:
         one = trained.objective.positive_number
         names, means = [names[one]], means[:, [one]]
-    place = units_of(s.groups, _shortest(trained))
-    counts = np.bincount(place)
-    return {f"prediction: {name}": np.bincount(place, means[:, k]) / counts for k, name in enumerate(names)}
+    index = units_of(s.groups, _shortest(trained))
+    counts = np.bincount(index)
+    return {f"prediction: {name}": np.bincount(index, means[:, k]) / counts for k, name in enumerate(names)}
 
 
 def _metric_change(trained: Trained, test: Sequences, new: Sequences, level: float) -> MetricChange:

@@ -70,8 +70,8 @@ class Store:
 
     def latest(self) -> Checkpoint | None:
         """Returns the newest valid checkpoint, or None if there is none."""
-        found = self._newest()
-        return found and found[1]
+        newest = self._newest()
+        return newest and newest[1]
 
     def _newest(self) -> tuple[Path, Checkpoint] | None:
         for path in self._files():
@@ -88,8 +88,8 @@ class Store:
 
     def _files(self) -> list[Path]:
         """Returns the checkpoints, newest first."""
-        found = [path for path in self.folder.glob("checkpoint-*") if _NAME.fullmatch(path.name)]
-        return sorted(found, key=_number, reverse=True)
+        files = [path for path in self.folder.glob("checkpoint-*") if _NAME.fullmatch(path.name)]
+        return sorted(files, key=_number, reverse=True)
 
     def _remove_old(self) -> None:
         # A damaged file must not replace a valid one.
@@ -99,18 +99,18 @@ class Store:
         self._damaged.clear()
 
     def _last_good(self) -> str:
-        found = self._newest()
-        if found is None:
+        newest = self._newest()
+        if newest is None:
             return "there is no earlier checkpoint"
-        path, (_, facts) = found
+        path, (_, facts) = newest
         epoch = f" (epoch {facts['epoch']})" if "epoch" in facts else ""
         return f"the last good checkpoint is {path.name}{epoch}"
 
 
 def _match(path: Path) -> re.Match[str]:
-    found = _NAME.fullmatch(path.name)
-    assert found is not None
-    return found
+    match = _NAME.fullmatch(path.name)
+    assert match is not None
+    return match
 
 
 def _number(path: Path) -> int:

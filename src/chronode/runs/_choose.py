@@ -55,21 +55,21 @@ def choose(
         True
     """
     whole, prepared = prepared, prepared.sampled
-    parts, own, auto = prepared.parts, config.model, config.model.model == AUTO
+    parts, asked, auto = prepared.parts, config.model, config.model.model == AUTO
     settings = replace(config.training, refit=True) if prepared.refit else config.training
     windows = prepared.reading is not None and bool(prepared.reading.horizon)
     if windows or not (auto or settings.refit) or not can_race(parts.train, parts.valid):
         if windows and linear_alone(config, parts.train):
             settings = replace(settings, epochs=0)
         return _completed(_without_race(config, prepared), whole, settings), None
-    network = {name: size for name in _SIZES if (size := getattr(own, name)) is not None} | own.settings
+    network = {name: size for name in _SIZES if (size := getattr(asked, name)) is not None} | asked.settings
     candidates = candidates_for(parts.train, network, small=bool(settings.refit)) if auto else []
-    start = own.start or (_auto_start(config) if auto else "none")
-    missing = own.missing if prepared.reading is None else prepared.reading.missing
-    options: dict[str, Any] = {"budget": own.budget, "missing": missing, "on_event": on_event, "start": start}
+    start = asked.start or (_auto_start(config) if auto else "none")
+    missing = asked.missing if prepared.reading is None else prepared.reading.missing
+    options: dict[str, Any] = {"budget": asked.budget, "missing": missing, "on_event": on_event, "start": start}
     options["pools"] = pools_for(network) if auto else ()
     options["hard"] = hard_candidates(parts.train, network) if auto else ()
-    result = race(parts, prepared.objective, settings, candidates or [Candidate(own.model, network)], **options)
+    result = race(parts, prepared.objective, settings, candidates or [Candidate(asked.model, network)], **options)
     chosen = dict(result.winner.network)
     sizes = {name: chosen.pop(name, size) for name, size in _SIZES.items()}
     model = {"model": result.winner.model, **sizes, "settings": chosen, "start": start}
@@ -102,21 +102,21 @@ def _without_race(config: Config, prepared: Prepared) -> Config:
     """The usual model, with a linear start if the series are numbers; in pieces, only targets per step have one."""
     if config.model.model != AUTO:
         return config
-    own, train, start = config.model, prepared.parts.train, config.model.start
+    asked, train, start = config.model, prepared.parts.train, config.model.start
     numbers = train.base_values.dtype.kind == "f"
     suits = numbers and (prepared.objective.per_step or not config.training.tbptt)
     if start is None and suits and not config.data.horizon:  # a forecast has a start of its own
-        start = "linear" if own.purpose == "any" else "summaries"
+        start = "linear" if asked.purpose == "any" else "summaries"
     return config.with_values({"model": {"model": FALLBACK, "start": start}})
 
 
 def spec_of(config: Config, prepared: Prepared, model: str) -> ModelSpec:
     """Returns the spec of the configured model, or of another model (a baseline) of the same size."""
-    own = config.model
-    fields: dict[str, Any] = {name: getattr(own, name) or size for name, size in _SIZES.items()}
-    if model == own.model:
-        fields |= {"ensemble": own.ensemble, **own.settings}
-    missing = own.missing if prepared.reading is None else prepared.reading.missing
+    asked = config.model
+    fields: dict[str, Any] = {name: getattr(asked, name) or size for name, size in _SIZES.items()}
+    if model == asked.model:
+        fields |= {"ensemble": asked.ensemble, **asked.settings}
+    missing = asked.missing if prepared.reading is None else prepared.reading.missing
     if missing is not None:
         fields["missing"] = missing
     if prepared.reading is not None and prepared.reading.relative is not None:

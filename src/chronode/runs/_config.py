@@ -353,8 +353,8 @@ def exponent(value: Any) -> Any:
 
 def _home(name: str) -> str:
     """Returns the section to which a misplaced name belongs."""
-    found = [section for section, cls in SECTIONS.items() if setting_named(name, cls) in cls.__dataclass_fields__]
-    return f" {name!r} belongs to {found[0]}." if found else ""
+    sections = [section for section, cls in SECTIONS.items() if setting_named(name, cls) in cls.__dataclass_fields__]
+    return f" {name!r} belongs to {sections[0]}." if sections else ""
 
 
 def _listed(section: dict[str, Any]) -> dict[str, Any]:

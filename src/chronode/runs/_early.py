@@ -71,17 +71,19 @@ def early_scores(
         labels, at, unit = [text for _, text in pairs], [limit for limit, _ in pairs], data.clock.unit_text()
         lengths = [np.maximum(1, np.add.reduceat(steps <= limit * (1 + 1e-9), starts)) for limit in at]
         last = float(steps.max())
-    rows = [(replace(data, lengths=own.astype(np.int64)), own) for own in lengths] + [(data, data.lengths)]
+    rows = [(replace(data, lengths=seen_lengths.astype(np.int64)), seen_lengths) for seen_lengths in lengths] + [
+        (data, data.lengths)
+    ]
     scores = [trained.evaluate(part) for part, _ in rows]
     ends = [_intervals(trained, part) for part, _ in rows]
     return EarlyScores(
         (*labels, "all"),
         (*at, max(last, *at)),
         tuple(scores),
-        tuple({name: low for name, (low, _) in found.items()} for found in ends),
-        tuple({name: high for name, (_, high) in found.items()} for found in ends),
-        tuple(float(own.mean()) for _, own in rows),
-        tuple(float((own == data.lengths).mean()) for _, own in rows),
+        tuple({name: low for name, (low, _) in intervals.items()} for intervals in ends),
+        tuple({name: high for name, (_, high) in intervals.items()} for intervals in ends),
+        tuple(float(seen_lengths.mean()) for _, seen_lengths in rows),
+        tuple(float((seen_lengths == data.lengths).mean()) for _, seen_lengths in rows),
         unit,
     )
 

@@ -247,7 +247,7 @@ def next_folder(parent: str | Path, name: str) -> Path:
     home.mkdir(parents=True, exist_ok=True)
     pattern = re.compile(re.escape(name) + r"-(\d+)")
     while True:
-        taken = [int(found[1]) for path in home.iterdir() if (found := pattern.fullmatch(path.name))]
+        taken = [int(match[1]) for path in home.iterdir() if (match := pattern.fullmatch(path.name))]
         path = home / f"{name}-{max(taken, default=0) + 1}"
         try:
             path.mkdir()

@@ -76,15 +76,15 @@ def cross_validate(
             cure=f"pass {named('folds', max(2, groups // 2))}",
         )
     train, valid = (share / (1 - config.data.shares[2]) for share in config.data.shares[:2])
-    own = config.with_values({"data": {"split": [train, valid, 0.0], "test": ""}})
-    place = folds_of(series, folds, seed=config.training.seed)
+    fold_config = config.with_values({"data": {"split": [train, valid, 0.0], "test": ""}})
+    fold_of = folds_of(series, folds, seed=config.training.seed)
     rows, scores, tables, goal = [], [], [], None
     for fold in range(folds):
-        prepared = prepare(own, series[place != fold])
-        fitted = replace(assemble_run(own, prepared).fit(), reading=prepared.reading)
+        prepared = prepare(fold_config, series[fold_of != fold])
+        fitted = replace(assemble_run(fold_config, prepared).fit(), reading=prepared.reading)
         assert prepared.reading is not None
         goal = fitted.objective
-        part = prepared.reading.inputs(series[place == fold], labeled=True).with_classes(goal.classes)
+        part = prepared.reading.inputs(series[fold_of == fold], labeled=True).with_classes(goal.classes)
         predictions = fitted.predict(part)
         known = known_rows(part, predictions)
         rows.append(
@@ -109,9 +109,9 @@ def cross_validate(
 
 def _pooled(goal: Objective, predicted: Any, true: Any, weights: Any) -> dict[str, float]:
     """Returns the metrics of all predictions together, values in the units of the metrics."""
-    found = goal.scores()
+    pooled = goal.scores()
     values = torch.from_numpy(np.asarray(predicted, dtype=np.float64))
     target = torch.from_numpy(np.asarray(true, dtype=np.int64 if goal.classes is not None else np.float64))
     output = values.clamp(min=1e-38).log() if goal.classes is not None else values
-    found.update(output, target, None if weights is None else torch.from_numpy(weights))
-    return found.compute()
+    pooled.update(output, target, None if weights is None else torch.from_numpy(weights))
+    return pooled.compute()

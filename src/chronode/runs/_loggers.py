@@ -80,8 +80,8 @@ class WandbLogger:
     def __init__(self, run: Run):
         name = f"{run.path.resolve()} {run.environment.get('started')}"
         identity = hashlib.sha256(name.encode()).hexdigest()[:16]
-        about = {"name": run.path.name, "dir": str(run.path), "config": run.config, "id": identity}
-        self.session = importlib.import_module("wandb").init(project="chronode", resume="allow", **about)
+        options = {"name": run.path.name, "dir": str(run.path), "config": run.config, "id": identity}
+        self.session = importlib.import_module("wandb").init(project="chronode", resume="allow", **options)
 
     def log(self, epoch: int, numbers: Numbers) -> None:
         """Logs the numbers at step `epoch`."""
@@ -99,9 +99,9 @@ class MlflowLogger:
     def __init__(self, run: Run):
         self.mlflow = importlib.import_module("mlflow")
         file = run.path / "mlflow.json"
-        known = run.load_json(file.name, dict[str, str])["run_id"] if file.is_file() else None
-        session = self.mlflow.start_run(run_id=known, run_name=None if known else run.path.name)
-        if known is None:
+        identity = run.load_json(file.name, dict[str, str])["run_id"] if file.is_file() else None
+        session = self.mlflow.start_run(run_id=identity, run_name=None if identity else run.path.name)
+        if identity is None:
             run.save_json(file.name, {"run_id": session.info.run_id})
             # MLflow refuses longer values.
             self.mlflow.log_params({name: str(value)[:500] for name, value in _flat(run.config).items()})
@@ -164,7 +164,7 @@ def _known(numbers: Numbers) -> dict[str, float]:
 
 
 def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for name, value in config.items():
-        found |= _flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
-    return found
+        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
+    return flat

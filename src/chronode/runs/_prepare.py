@@ -269,7 +269,7 @@ def _from_series(config: Config, series: Sequences) -> Prepared:
             f"{data.source}: remarks, quantiles, the choice of a model, its linear start, baselines and the report are "
             f"based on samples ({count} in all); scaling, training and testing use all series."
         )
-    own = used.channels
+    used_channels = used.channels
     notes += remarks(used)
     notes += note_on_gaps(used, data.gaps)
     periods = calendar_periods(used) if data.calendar else ()
@@ -287,7 +287,9 @@ def _from_series(config: Config, series: Sequences) -> Prepared:
     refit = _refits(config, raw[0], raw[1])
     fitted = together(*raw[:2]) if refit else raw[0]
     log, note = _logarithms(config, used, raw)
-    scaler = _scaler(fitted, data, shaping(fitted, own, log=log, clip_values=data.clip_values, gaps=data.gaps))
+    scaler = _scaler(
+        fitted, data, shaping(fitted, used_channels, log=log, clip_values=data.clip_values, gaps=data.gaps)
+    )
     notes += note if scaler is None else (*note, *scaler.notes())
     missing = config.model.missing
     if missing is None:

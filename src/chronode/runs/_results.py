@@ -60,10 +60,10 @@ def finished_summary(
     summary |= _race_summary(run, summary)
     tested = len(prepared.parts.test) > 0
     summary["test"] = fitted.evaluate(prepared.parts.test) if tested else {}
-    found = _baselines(config, prepared, fitted, strong, on_event) if tested else MeasuredBaselines({}, {})
-    own = fitted.evaluate_targets(prepared.parts.test)
-    summary["baselines"] = found.overall
-    summary["targets"] = {name: {"test": own[name], "baselines": found.targets[name]} for name in own}
+    baselines = _baselines(config, prepared, fitted, strong, on_event) if tested else MeasuredBaselines({}, {})
+    tests = fitted.evaluate_targets(prepared.parts.test)
+    summary["baselines"] = baselines.overall
+    summary["targets"] = {name: {"test": tests[name], "baselines": baselines.targets[name]} for name in tests}
     summary |= _linear_summary(config, prepared, fitted)
     note = verdict(
         summary,
@@ -92,14 +92,14 @@ def _race_summary(run: Run, summary: Mapping[str, Any]) -> dict[str, Any]:
     """The race that chose the model; of a refit, its metrics are those on held-out series."""
     if not (run.path / "race.json").is_file():
         return {}
-    found = run.load_json("race.json", dict[str, Any])
+    race = run.load_json("race.json", dict[str, Any])
     if not run.config["training"].get("refit"):
-        return {"race": found}
-    alone = next((entry for entry in found["entries"] if entry["candidate"] in ALONE), None)
+        return {"race": race}
+    alone = next((entry for entry in race["entries"] if entry["candidate"] in ALONE), None)
     if alone is None or "start" not in summary:
-        return {"race": found, "valid": found["chosen"]}
+        return {"race": race, "valid": race["chosen"]}
     start = {**summary["start"], "valid": alone[summary["start"]["metric"]]}
-    return {"race": found, "valid": found["chosen"], "start": start}
+    return {"race": race, "valid": race["chosen"], "start": start}
 
 
 def _start_summary(fitted: Trained) -> dict[str, Any]:
@@ -108,16 +108,16 @@ def _start_summary(fitted: Trained) -> dict[str, Any]:
         return {}
     goal, alone, settings = fitted.objective, fitted.record.start, fitted.record.settings
     value = None if alone is None else goal.value_of(alone.valid_loss, alone.metrics)
-    found = {
+    facts = {
         "title": fitted.model.start.title,
         "features": fitted.model.start.kind,
         "metric": goal.metric,
         "valid": value,
     }
     if not fitted.history or (settings is not None and settings.refit):
-        return {"start": found}
+        return {"start": facts}
     best = entry_of("", list(fitted.history), goal)
-    return {"start": {**found, "network": best.value, "epoch": best.epochs, "chance": fitted.record.chance}}
+    return {"start": {**facts, "network": best.value, "epoch": best.epochs, "chance": fitted.record.chance}}
 
 
 def _linear_summary(config: Config, prepared: Prepared, fitted: Trained) -> dict[str, Any]:
@@ -132,9 +132,9 @@ def _linear_summary(config: Config, prepared: Prepared, fitted: Trained) -> dict
     ):
         return {}
     objective = fitted.objective
-    found = linear_validation(objective, prepared.sampled.parts)
-    metric = objective.metric if objective.metric in found else next(iter(found), "")
-    return {"linear": {"metric": metric, "valid": found[metric]}} if found else {}
+    metrics = linear_validation(objective, prepared.sampled.parts)
+    metric = objective.metric if objective.metric in metrics else next(iter(metrics), "")
+    return {"linear": {"metric": metric, "valid": metrics[metric]}} if metrics else {}
 
 
 def _baselines(
@@ -144,27 +144,27 @@ def _baselines(
     parts, reading = prepared.parts, prepared.reading
     channels = reading.forecast_channels if reading is not None else ()
     objective = prepared.objective.with_settings(config.training.metric, None, parts.train)
-    found = _measured_once(prepared, objective, channels, trained.model)
+    measured = _measured_once(prepared, objective, channels, trained.model)
     if config.model.origin:
         old = replace(trained, model=origin_of(config).model)
-        own = old.evaluate_targets(parts.test)
-        targets = {name: {**others, BEFORE: own[name]} for name, others in found.targets.items()}
-        found = MeasuredBaselines({BEFORE: old.evaluate(parts.test), **found.overall}, targets)
+        tests = old.evaluate_targets(parts.test)
+        targets = {name: {**others, BEFORE: tests[name]} for name, others in measured.targets.items()}
+        measured = MeasuredBaselines({BEFORE: old.evaluate(parts.test), **measured.overall}, targets)
     if not strong or config.model.model == STRONG_BASELINE:
-        return found
+        return measured
     on_event = on_event or (lambda event: None)
     on_event(Note(f"training {STRONG_BASELINE} in the same way for comparison."))
     try:
-        own = config.with_values({"training": {"devices": 1}})  # the other processes have ended with the run
-        fitted = assemble_run(own, prepared, STRONG_BASELINE).fit(on_event=on_event)
+        tests = config.with_values({"training": {"devices": 1}})  # the other processes have ended with the run
+        fitted = assemble_run(tests, prepared, STRONG_BASELINE).fit(on_event=on_event)
     except TrainingStopped as error:  # the run itself was successful
         on_event(Note(f"{STRONG_BASELINE}: {error}"))
-        return found
+        return measured
     if fitted.stopped == "interrupted":
         raise KeyboardInterrupt
-    own = fitted.evaluate_targets(parts.test)
-    targets = {name: {**others, STRONG_BASELINE: own[name]} for name, others in found.targets.items()}
-    return MeasuredBaselines({**found.overall, STRONG_BASELINE: fitted.evaluate(parts.test)}, targets)
+    tests = fitted.evaluate_targets(parts.test)
+    targets = {name: {**others, STRONG_BASELINE: tests[name]} for name, others in measured.targets.items()}
+    return MeasuredBaselines({**measured.overall, STRONG_BASELINE: fitted.evaluate(parts.test)}, targets)
 
 
 def _measured_once(

@@ -89,8 +89,8 @@ def _like(config: DataConfig, s: Sequences) -> dict[str, Any]:
     if not config.source:
         return like | {name: asked[name] for name in ("id", "time") if name in asked}
     if suffix_of(Path(config.source)) in _ARRAY_FILES:
-        known = _ARRAY_OPTIONS if config.order else ()  # series written by `Sequences.save` need no options
-        return asked | {name: like[name] for name in known if like.get(name) is not None}
+        names = _ARRAY_OPTIONS if config.order else ()  # series written by `Sequences.save` need no options
+        return asked | {name: like[name] for name in names if like.get(name) is not None}
     # The columns are known, except that all others are the steps of series in rows; groups only matter for the split.
     asked.pop("labels", None)
     unused = [*asked.pop("ignore", []), *filter(None, [asked.pop("group", None), asked.pop("weight", None)])]
@@ -111,8 +111,8 @@ def _static_columns(config: DataConfig, s: Sequences) -> tuple[str, ...]:
 
 def _target_columns(config: DataConfig, s: Sequences) -> tuple[str, ...]:
     """Returns the target columns; the command line splits names that contain commas."""
-    found = config.target if s.target is None else s.target.names
-    return found if len(found) < len(config.target) else config.target
+    columns = config.target if s.target is None else s.target.names
+    return columns if len(columns) < len(config.target) else config.target
 
 
 def divided_series(series: Sequences, data: DataConfig, seed: int) -> tuple[list[Sequences], str]:
@@ -167,12 +167,12 @@ def second_file(reading: Reading, data: DataConfig, known: Sequences) -> tuple[S
         known: The series of training and validation.
     """
     own = {*(column_names(Path(data.test), reading.options) or ())} >= {*reading.target}
-    found = reading.read(data.test, labeled=True, anyway=True, labels=None if own else data.labels)
-    test = found if data.horizon else found.labeled()
+    series = reading.read(data.test, labeled=True, anyway=True, labels=None if own else data.labels)
+    test = series if data.horizon else series.labeled()
     if not len(test):
         raise ValueError(f"{data.test}: no series has a target: there is nothing to test.")
-    notes = [f"{Path(data.test).name}: {note}" for note in found.notes]
-    if gone := len(found) - len(test):
+    notes = [f"{Path(data.test).name}: {note}" for note in series.notes]
+    if gone := len(series) - len(test):
         notes.append(f"{Path(data.test).name}: {counted(gone, 'series')} without target: not tested.")
     here = {canonical(str(name)): str(name) for name in test.groups.tolist()}
     both = sorted(here[name] for name in here.keys() & {canonical(str(name)) for name in known.ids.tolist()})

@@ -96,17 +96,17 @@ def explanation_columns(found: Explanation, data: Sequences, *, id: str = "serie
     ends = [list(row) for row in np.array(ends, dtype=object).reshape(found.edges.shape)]
     rows: list[tuple[Any, ...]] = []
     for row, name in enumerate(found.names):
-        about = (found.ids[row].item(), name)
+        head = (found.ids[row].item(), name)
         first, last = ends[row][0], ends[row][-1]
-        rows.append((*about, "reference", "", first, last, found.reference[row]))
+        rows.append((*head, "reference", "", first, last, found.reference[row]))
         for kind, names, values in (
             ("channel", found.channel_names, found.channels[row]),
             ("static", found.static_names, found.static[row]),
         ):
-            rows += [(*about, kind, own, first, last, value) for own, value in zip(names, values, strict=True)]
+            rows += [(*head, kind, label, first, last, value) for label, value in zip(names, values, strict=True)]
         by_span = found.spans[row].sum(1)
-        rows += [(*about, "span", "", *ends[row][k : k + 2], value) for k, value in enumerate(by_span)]
-        rows.append((*about, "prediction", "", first, last, found.output[row]))
+        rows += [(*head, "span", "", *ends[row][k : k + 2], value) for k, value in enumerate(by_span)]
+        rows.append((*head, "prediction", "", first, last, found.output[row]))
     heads = (id, "output", "part", "name", "from", "to", "value")
     columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in heads]
     return dict(zip(heads, [*columns[:-1], _rounded(columns[-1])], strict=True))
@@ -199,16 +199,16 @@ def forecast_columns(
         {'series': ['a', 'a'], 'day': [6.0, 9.0], 'channel': ['x', 'x'], 'forecast': [3.0, 4.0]}
     """
     values = np.stack(predictions.values).reshape(len(data), -1, len(channels))
-    found = {"forecast": values}
+    tables = {"forecast": values}
     for level, pair in (intervals or {}).items():
-        found |= {f"{side}_{level:g}": end.reshape(values.shape) for side, end in zip(_SIDES, pair, strict=True)}
+        tables |= {f"{side}_{level:g}": end.reshape(values.shape) for side, end in zip(_SIDES, pair, strict=True)}
     times = future_times(data, values.shape[1])
     if at:
         assert last is not None
         wanted = data.clock.parsed(at)
-        found = {name: forecast_at(own.astype(np.float64), last, data, wanted) for name, own in found.items()}
+        tables = {name: forecast_at(numbers.astype(np.float64), last, data, wanted) for name, numbers in tables.items()}
         times = np.broadcast_to(wanted, (len(data), len(wanted)))
-    horizon, width = found["forecast"].shape[1:]
+    horizon, width = tables["forecast"].shape[1:]
     repeated = 1 if wide else width
     table: Columns = {id: np.repeat(data.ids, horizon * repeated).tolist()}
     ahead = np.repeat(times.ravel(), repeated)
@@ -218,11 +218,11 @@ def forecast_columns(
         table[time or "time"] = _like_before(data, data.clock.written(ahead))
     if not wide:
         table["channel"] = list(channels) * (len(data) * horizon)
-        return table | {name: _plain(own.astype(values.dtype).ravel()) for name, own in found.items()}
+        return table | {name: _plain(numbers.astype(values.dtype).ravel()) for name, numbers in tables.items()}
     for i, channel in enumerate(channels):
-        for name, own in found.items():
+        for name, numbers in tables.items():
             column = channel if name == "forecast" else f"{channel}_{name}"
-            table[column] = _plain(own[..., i].astype(values.dtype).ravel())
+            table[column] = _plain(numbers[..., i].astype(values.dtype).ravel())
     return table
 
 

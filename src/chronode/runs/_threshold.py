@@ -35,9 +35,9 @@ class TwoClassRows:
 def check_two_classes(trained: Trained) -> None:
     """Raises a SettingError for a model that does not decide between two classes."""
     if trained.objective.positive is None:
-        found = "numbers" if trained.objective.classes is None else f"{trained.objective.num_outputs} classes"
+        outputs = "numbers" if trained.objective.classes is None else f"{trained.objective.num_outputs} classes"
         raise SettingError(
-            f"the model predicts {found}: a threshold decides between two classes.",
+            f"the model predicts {outputs}: a threshold decides between two classes.",
             argument="target",
             cure="train on a target with two classes",
         )

@@ -180,8 +180,8 @@ def config_from(content: Mapping[str, Any], place: str | Path) -> Config:
 def check_registered(run: Run, model: str) -> None:
     """Refuses a run whose model is of a plugin that is not loaded; nothing is imported because a run folder says so."""
     if model not in models():
-        known = str(run.environment.get("plugins") or "FILE.py")
-        options = " ".join(f"--plugin {name}" for name in known.split(", "))
+        files = str(run.environment.get("plugins") or "FILE.py")
+        options = " ".join(f"--plugin {name}" for name in files.split(", "))
         raise ValueError(
             f"{run.path} has the model {model!r}, which is not registered: import the module that registers it, "
             f"or name it on the command line: {options}"

@@ -124,8 +124,8 @@ def ranges_for(model: str) -> dict[str, Range]:
         (Between(low=0.01, high=0.5, log=True), ['batch_size', 'dropout', 'hidden_size', 'learning_rate'])
     """
     find_model(model)
-    own = PAPERS[model].ranges if model in PAPERS else {}
-    return {**GENERAL.ranges, **own}
+    special = PAPERS[model].ranges if model in PAPERS else {}
+    return {**GENERAL.ranges, **special}
 
 
 def source_of_ranges(model: str) -> str:
@@ -177,9 +177,9 @@ def applied(config: Config, values: Mapping[str, Any]) -> Config:
     """
     values = {setting_named(setting_named(name, ModelConfig), Settings): value for name, value in values.items()}
     training = {field.name for field in fields(Settings)}
-    own = {field.name for field in fields(ModelConfig)}
-    settings = {name: value for name, value in values.items() if name not in training | own}
-    model = {name: value for name, value in values.items() if name in own}
+    model_names = {field.name for field in fields(ModelConfig)}
+    settings = {name: value for name, value in values.items() if name not in training | model_names}
+    model = {name: value for name, value in values.items() if name in model_names}
     return config.with_values(
         {
             "model": {**model, "settings": {**config.model.settings, **settings}},
@@ -199,15 +199,17 @@ def _split(text: str, flag: str, example: str) -> tuple[str, str]:
 def _default(name: str, model: str) -> Any:
     """Returns the default value of a setting, which determines its type."""
     training = Settings().completed(0).as_dict()
-    known: dict[str, Any] = {name: value for name, value in training.items() if name not in SAME_FOR_ALL} | _SIZES
-    known |= _defaults(Layer, _OF_LAYERS)
+    defaults: dict[str, Any] = {name: value for name, value in training.items() if name not in SAME_FOR_ALL} | _SIZES
+    defaults |= _defaults(Layer, _OF_LAYERS)
     cell = inspect.signature(find_model(model).cell).parameters
-    known |= _defaults(find_model(model).cell, [own for own in cell if own not in ("input_size", "hidden_size")])
+    defaults |= _defaults(
+        find_model(model).cell, [setting for setting in cell if setting not in ("input_size", "hidden_size")]
+    )
     if name in SAME_FOR_ALL:
         raise ValueError(f"{name} must be the same for all trials: pass it as --{name}.")
-    if name not in known:
-        raise ValueError(f"{model} and its training have no setting {name!r}.{near(name, known)}")
-    return known[name]
+    if name not in defaults:
+        raise ValueError(f"{model} and its training have no setting {name!r}.{near(name, defaults)}")
+    return defaults[name]
 
 
 def _defaults(thing: Any, names: Iterable[str]) -> dict[str, Any]:

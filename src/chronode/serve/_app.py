@@ -247,10 +247,10 @@ async def _save(service: Service, request: Request) -> Response:
 
 async def _model(service: Service, request: Request) -> Response:
     trained = service.stream.trained
-    about = {"run": str(service.run), "model": trained.model.title, "columns": list(service.stream.columns)}
-    about |= {"required": service.events.required, "predictions": service.stream.decoder.columns}
+    facts = {"run": str(service.run), "model": trained.model.title, "columns": list(service.stream.columns)}
+    facts |= {"required": service.events.required, "predictions": service.stream.decoder.columns}
     drift = service.stream.drift()
-    return JSONResponse({**about, "drift": None if drift is None else {"changed": drift.found, **drift.as_dict()}})
+    return JSONResponse({**facts, "drift": None if drift is None else {"changed": drift.found, **drift.as_dict()}})
 
 
 async def _swap(service: Service, request: Request) -> Response:

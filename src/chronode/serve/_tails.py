@@ -81,9 +81,9 @@ class Tails:
         try:
             with gzip.open(path, "rt", encoding="utf-8") as file:
                 for line in file:
-                    name, seen, rows = json.loads(line)
+                    name, count, rows = json.loads(line)
                     self._rows[str(name)] = deque(rows, maxlen=self.length)
-                    self._seen[str(name)] = int(seen)
+                    self._seen[str(name)] = int(count)
         except (OSError, EOFError, ValueError, TypeError) as error:
             raise ValueError(
                 f"{path}: not a file of observations: {error}. Delete it to begin without them."

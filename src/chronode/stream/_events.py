@@ -68,25 +68,25 @@ class Events:
     def answer(self, events: Sequence[Row]) -> Answered:
         """Returns the answers to events, in their order."""
         answers: list[Row | Refused | None] = [self._unusable(event) for event in events]
-        places = [place for place, answer in enumerate(answers) if answer is None]
-        rows = [events[place] for place in places]
+        places = [index for index, answer in enumerate(answers) if answer is None]
+        rows = [events[index] for index in places]
         ids = [self._id_of(row) for row in rows]
         nothing = Answered(answers, None)
         if not rows:
             return nothing
         times = [row.get(self.time) for row in rows]
         observations, errors = self._stream.read(list(map(str, ids)), times, as_columns(rows, self._stream.columns))
-        for place, why in errors.items():
+        for index, why in errors.items():
             reason = f"{self.time}{why.removeprefix('time')}" if why.startswith("time:") else why
-            answers[places[place]] = Refused(reason, {self.id: ids[place]})
-        usable = [place for place in range(len(rows)) if place not in errors]
+            answers[places[index]] = Refused(reason, {self.id: ids[index]})
+        usable = [index for index in range(len(rows)) if index not in errors]
         if not usable:
             return nothing
         observations = observations.at(np.array(usable))
-        step = self._stream.prepare([str(ids[place]) for place in usable], observations)
+        step = self._stream.prepare([str(ids[index]) for index in usable], observations)
         predictions = self._stream.decoder.rows(step.outputs)
-        for place, taken, prediction in zip(usable, step.taken.tolist(), predictions, strict=True):
-            answers[places[place]] = self._answer(ids[place], rows[place], taken, prediction)
+        for index, taken, prediction in zip(usable, step.taken.tolist(), predictions, strict=True):
+            answers[places[index]] = self._answer(ids[index], rows[index], taken, prediction)
         return Answered(answers, step)
 
     def _id_of(self, event: Row) -> Any:

@@ -74,9 +74,9 @@ class Assembly:
                     on_event(Note(note))
             # Outputs of the linear start belong to certain series, not to those drawn again in every epoch.
             held_out = None if self.linear is None or self.parts.fresh is not None else self.linear.held_out
-            about = {"resume": resume, "notes": self.notes, "started": held_out}
-            about["valid_started"] = None if self.linear is None else self.linear.held_out_valid
-            fitted = self._trained(hooks, helpers=helpers, **about)
+            options = {"resume": resume, "notes": self.notes, "started": held_out}
+            options["valid_started"] = None if self.linear is None else self.linear.held_out_valid
+            fitted = self._trained(hooks, helpers=helpers, **options)
         fitted, linear = not_worse_than_naive(fitted, self.parts, self.linear, per_step=self.forecast)
         if on_event is not None:
             for note in fitted.notes[len(self.notes) :]:
@@ -193,9 +193,9 @@ def gather(
 ) -> tuple[Parts, Callable[[], Objective]]:
     """Returns the series, and what makes their usual objective: that of the task, or of the kind of target."""
     task, parts = parts_of(data, valid, scaler, protocol, options or {}, seed)
-    own = parts.scaler if task or isinstance(data, Sequences) else None
+    fitted = parts.scaler if task or isinstance(data, Sequences) else None
     usual = partial(Objective.for_task, task) if task else Objective.for_data
-    return parts, partial(usual, parts.train, scaler=own)
+    return parts, partial(usual, parts.train, scaler=fitted)
 
 
 @contextmanager

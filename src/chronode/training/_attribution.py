@@ -150,8 +150,8 @@ def span_masks(data: Sequences, row: int, spans: int) -> NDArray[np.bool_]:
         [[True, False, False], [False, True, True]]
     """
     edges = span_edges(data, row, spans)
-    place = np.searchsorted(edges[1:-1], data[row].times, side="right")
-    return place == np.arange(spans)[:, None]
+    span = np.searchsorted(edges[1:-1], data[row].times, side="right")
+    return span == np.arange(spans)[:, None]
 
 
 def _smooth(path: _Path, added: Tensor | None, tolerance: float, most: int) -> tuple[Floats, tuple[float, float], int]:
@@ -173,16 +173,16 @@ def _both(
     masks, order = _uncovered(len(groups), orders)
     rough = path.rough(masks, groups)
     ends = rough[0], rough[len(groups)]  # nothing and everything uncovered
-    found = [_smooth(path, added, tolerance / 2, most // 2) for added in ends]
-    smooth = (found[0][0] + found[1][0]) / 2
+    halves = [_smooth(path, added, tolerance / 2, most // 2) for added in ends]
+    smooth = (halves[0][0] + halves[1][0]) / 2
     with torch.no_grad():
-        sides = [path.rest(place) for place in (0.0, 1.0)]
+        sides = [path.rest(end) for end in (0.0, 1.0)]
         values = np.mean([path.answer(side + rough).double().numpy(force=True) for side in sides], axis=0)
     steps = np.diff(values.reshape(2 * orders, len(groups) + 1), axis=1)
     shares = np.zeros(len(groups))
     np.add.at(shares, order.ravel(), steps.ravel() / (2 * orders))
     sizes = np.maximum(groups.sum(1), 1)
-    return smooth, (shares / sizes) @ groups, found[0][1][0], found[1][1][1], sum(points for *_, points in found)
+    return smooth, (shares / sizes) @ groups, halves[0][1][0], halves[1][1][1], sum(points for *_, points in halves)
 
 
 def _uncovered(count: int, orders: int) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
@@ -317,12 +317,12 @@ class _Path:
     def rough(self, masks: NDArray[np.bool_], groups: NDArray[np.bool_]) -> Tensor:
         """Returns the outputs `(n, K)` of the part without gradients, with the groups of each mask uncovered."""
         assert self.parts is not None
-        found = []
+        outputs = []
         with torch.no_grad():
             for part in np.array_split(masks, -(-len(masks) // self.at_once)):
                 x, times = self._inputs(torch.from_numpy(part @ groups).to(self.end) * self.end)
-                found.append(torch.stack([share * member(x, **times) for share, member in self.parts.rough]).sum(0))
-        return torch.cat(found)
+                outputs.append(torch.stack([share * member(x, **times) for share, member in self.parts.rough]).sum(0))
+        return torch.cat(outputs)
 
     def _at(self, places: Floats) -> Tensor:
         return torch.tensor(places).to(self.end)[:, None] * self.end
@@ -345,8 +345,8 @@ class _Path:
             # A stack of trees alone does not depend on x here.
             slope = torch.autograd.grad(value, x)[0] if value.requires_grad else torch.zeros_like(x)
             slopes.append(slope.double().cpu())
-        found = torch.cat(slopes) * torch.tensor(weights)[:, None] * self.end.double().cpu()
-        return found.reshape(len(edges), len(_PLACES), -1).sum(1).numpy()
+        changes = torch.cat(slopes) * torch.tensor(weights)[:, None] * self.end.double().cpu()
+        return changes.reshape(len(edges), len(_PLACES), -1).sum(1).numpy()
 
     def divided(self, values: Floats) -> tuple[Floats, Floats]:
         """Returns contributions `(T, D)`, those of a symbol summed over its vector, and those of static values."""

@@ -119,58 +119,58 @@ def interval_scores(
     199 evenly spaced quantiles.
     """
     assert data.target is not None
-    true, found, of_ends = np.asarray(data.target.given, dtype=np.float64), {}, []
+    true, scores, of_ends = np.asarray(data.target.given, dtype=np.float64), {}, []
     for level, (low, high) in zip(levels, intervals_of(model, data, levels, scaler), strict=True):
-        found[f"coverage {level:g}%"] = float(
+        scores[f"coverage {level:g}%"] = float(
             np.nanmean(np.where(np.isnan(true), np.nan, (low <= true) & (true <= high)))
         )
         beyond = np.maximum(low - true, 0) + np.maximum(true - high, 0)
         score = (high - low + 2 / (1 - level / 100) * beyond) / _changes(model, data, scaler)
-        found[f"msis {level:g}%"] = float(np.nanmean(score)) if np.isfinite(score).any() else float("nan")
+        scores[f"msis {level:g}%"] = float(np.nanmean(score)) if np.isfinite(score).any() else float("nan")
         of_ends += _pinballs(true, (low, high), level / 100)
     middle = _middle(model, data)
     curve = [_pinball(true, _in_own_units(middle, scaler), 0.5)]
     for level, wide in zip(LEVELS, _widths(model, data, [100 * level for level in LEVELS]), strict=True):
         ends = (_in_own_units(middle + sign * wide, scaler) for sign in (-1, 1))
         curve += _pinballs(true, ends, level)
-    return found | {"pinball": float(np.mean(of_ends)), "crps": 2 * float(np.mean(curve))}
+    return scores | {"pinball": float(np.mean(of_ends)), "crps": 2 * float(np.mean(curve))}
 
 
 def _widths(model: SequenceModel, data: Sequences, levels: Sequence[float]) -> NDArray[np.float64]:
     """Returns half widths `(levels, N, K)` in the units of the model."""
     assert model.relative is not None and model.margins is not None
     outputs = model.head.out_features
-    found = np.empty((len(levels), len(data), outputs))
+    table = np.empty((len(levels), len(data), outputs))
     for first in range(0, len(data), 512):
         rows = slice(first, first + 512)
         batch = data.batch(rows)
         view = model.relative.view(batch.x, batch.lengths, batch.observed, batch.static)
         spread = model.margins.spread(traits_of(view, model.relative.channels, batch), outputs)
         scale = view.scale.double().repeat(1, outputs // view.scale.shape[1])
-        found[:, rows] = (model.margins.widths(levels, spread) * scale).numpy(force=True)
-    return found
+        table[:, rows] = (model.margins.widths(levels, spread) * scale).numpy(force=True)
+    return table
 
 
 def _changes(model: SequenceModel, data: Sequences, scaler: Scaler | None) -> NDArray[np.float64]:
     """Returns the mean absolute change from step to step in each window, `(N, K)`, NaN where nothing changes."""
     assert model.relative is not None
-    channels, found = model.relative.channels, np.empty((len(data), model.head.out_features))
+    channels, changes = model.relative.channels, np.empty((len(data), model.head.out_features))
     for row, series in enumerate(data):
         values = series.values[:, channels].astype(np.float64)
         values = values if scaler is None else scaler.inverse_values(values, channels)
         gaps = np.abs(np.diff(values, axis=0))
         many = (~np.isnan(gaps)).sum(0)
         mean = np.nansum(gaps, axis=0) / np.maximum(many, 1)
-        found[row] = np.tile(np.where(mean > 0, mean, np.nan), found.shape[1] // len(channels))
-    return found
+        changes[row] = np.tile(np.where(mean > 0, mean, np.nan), changes.shape[1] // len(channels))
+    return changes
 
 
 def _middle(model: SequenceModel, data: Sequences) -> NDArray[np.float64]:
     """Returns forecasts `(N, K)` in the units of the model."""
-    found = np.empty((len(data), model.head.out_features))
+    middle = np.empty((len(data), model.head.out_features))
     for batch, output in outputs(model, data):
-        found[batch.rows] = output.numpy(force=True)
-    return found
+        middle[batch.rows] = output.numpy(force=True)
+    return middle
 
 
 def _in_own_units(values: NDArray[np.float64], scaler: Scaler | None) -> NDArray[np.float64]:

@@ -100,26 +100,28 @@ def explain(
     texts = tuple(
         f"p({classes[one]})" if classes is not None else (names[one] if names else f"output {one}") for one in numbers
     )
-    found = [_attribution(model, objective, data, row, one, spans) for row, one in enumerate(numbers)]
+    attributions = [_attribution(model, objective, data, row, one, spans) for row, one in enumerate(numbers)]
     channels, by_channel = _merged(data.channels, data, symbols=model.embedding is not None)
     statics, by_static = _merged(data.static_names, data)
     parts = [
         np.stack([one.values[mask].sum(0) @ by_channel for mask in span_masks(data, row, spans)])
-        for row, one in enumerate(found)
+        for row, one in enumerate(attributions)
     ]
-    each = np.array(parts).reshape(len(found), spans, len(channels))
+    each = np.array(parts).reshape(len(attributions), spans, len(channels))
     return Explanation(
         ids=data.ids,
         names=texts,
-        reference=np.array([one.reference for one in found]),
-        output=np.array([one.output for one in found]),
-        error=np.array([one.error for one in found]),
-        by_occlusion=np.array([one.by_occlusion for one in found]),
+        reference=np.array([one.reference for one in attributions]),
+        output=np.array([one.output for one in attributions]),
+        error=np.array([one.error for one in attributions]),
+        by_occlusion=np.array([one.by_occlusion for one in attributions]),
         channel_names=channels,
         channels=each.sum(1),
         static_names=statics,
-        static=np.array([one.static @ by_static for one in found]).reshape(len(found), len(statics)),
-        edges=np.array([span_edges(data, row, spans) for row in range(len(data))]).reshape(len(found), spans + 1),
+        static=np.array([one.static @ by_static for one in attributions]).reshape(len(attributions), len(statics)),
+        edges=np.array([span_edges(data, row, spans) for row in range(len(data))]).reshape(
+            len(attributions), spans + 1
+        ),
         spans=each,
     )
 
@@ -138,9 +140,9 @@ def _chosen(
     model: SequenceModel, objective: Objective, data: Sequences, names: tuple[str, ...], of: str | None
 ) -> list[int]:
     """Returns the number of the output to explain of each series."""
-    known = objective.classes if objective.classes is not None else names
+    labels = objective.classes if objective.classes is not None else names
     if of is not None:
-        return [known.index(one_of("of", of, known))] * len(data)
+        return [labels.index(one_of("of", of, labels))] * len(data)
     if objective.classes is None or objective.positive is not None:
         return [objective.positive_number if objective.classes is not None else 0] * len(data)
     best = torch.zeros(len(data), dtype=torch.long)
@@ -155,5 +157,5 @@ def _merged(names: Sequence[str], data: Sequences, *, symbols: bool = False) -> 
     if symbols:
         return tuple(names[:1]), np.ones((1, 1))
     columns = source_columns(names, data.categories)
-    place = [columns.index(source_columns([name], data.categories)[0]) for name in names]
-    return tuple(columns), np.eye(len(columns))[place].reshape(len(names), len(columns))
+    positions = [columns.index(source_columns([name], data.categories)[0]) for name in names]
+    return tuple(columns), np.eye(len(columns))[positions].reshape(len(names), len(columns))

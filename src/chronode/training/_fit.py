@@ -63,6 +63,6 @@ def fit(
         >>> [epoch.number for epoch in fitted.history], list(fitted.evaluate(bitstream(64, seed=1)))[:3]
         ([1, 2], ['loss', 'accuracy', 'f1'])
     """
-    about: dict[str, Any] = {"valid": valid, "objective": objective, "scaler": scaler}
-    assembly = assemble(data, model, settings, start=start, protocol=protocol, options=options, **about)
+    fields: dict[str, Any] = {"valid": valid, "objective": objective, "scaler": scaler}
+    assembly = assemble(data, model, settings, start=start, protocol=protocol, options=options, **fields)
     return assembly.fit(on_event=on_event, store=store, resume=resume, save_minutes=save_minutes)

@@ -165,7 +165,7 @@ def forecast_at(
     """
     future = future_times(s, path.shape[1])
     ends = s.times[np.cumsum(s.lengths) - 1]
-    found = np.empty((len(s), len(wanted), path.shape[2]))
+    forecasts = np.empty((len(s), len(wanted), path.shape[2]))
     for row, (end, times) in enumerate(zip(ends, future, strict=True)):
         late = wanted[(wanted <= end) | (wanted > times[-1] + 1e-9)]
         if len(late):
@@ -176,9 +176,9 @@ def forecast_at(
                 argument="at",
             )
         for channel in range(path.shape[2]):
-            known = np.concatenate([last[row, channel : channel + 1], path[row, :, channel]])
-            found[row, :, channel] = np.interp(wanted, np.concatenate([[end], times]), known)
-    return found
+            values = np.concatenate([last[row, channel : channel + 1], path[row, :, channel]])
+            forecasts[row, :, channel] = np.interp(wanted, np.concatenate([[end], times]), values)
+    return forecasts
 
 
 def _distinct_times(s: Sequences) -> NDArray[np.float64]:

@@ -113,12 +113,12 @@ class Training:
         s = self.settings
         if s.average == "swa" and self.averaged is not None and self.place.epoch + 1 >= s.average_start:
             self.averaged.update_parameters(self.model)
-        found, better = self.crew.of_first(self._validated)
+        metrics, better = self.crew.of_first(self._validated)
         loss, weight = self.sums.tolist()
-        number, valid_loss = self.place.epoch + 1, found.pop("loss")
+        number, valid_loss = self.place.epoch + 1, metrics.pop("loss")
         rate = self._rate(self.place.batch - 1)
-        epoch = Epoch(number, loss / weight if weight else float("nan"), valid_loss, found, rate, self.epoch_seconds)
-        value = self.objective.value_of(valid_loss, found)
+        epoch = Epoch(number, loss / weight if weight else float("nan"), valid_loss, metrics, rate, self.epoch_seconds)
+        value = self.objective.value_of(valid_loss, metrics)
         if better or not self.best:
             self.best_epoch, self.best_value = number, value if better else None
             self.best = {name: tensor.clone() for name, tensor in self.candidate().state_dict().items()}
@@ -157,13 +157,13 @@ class Training:
 
     def measure_untrained(self) -> None:
         """Evaluates the loss before training; with a linear start, these weights are the first candidate."""
-        found = self.crew.of_first(lambda: evaluate(self.model, self.objective, self.valid, self.valid_started))
-        self.untrained_loss = found["loss"]
+        metrics = self.crew.of_first(lambda: evaluate(self.model, self.objective, self.valid, self.valid_started))
+        self.untrained_loss = metrics["loss"]
         if self.model.start is None:
             return
-        loss = found.pop("loss")
-        self.start = Epoch(0, float("nan"), loss, found, 0.0, 0.0)
-        value = self.objective.value_of(loss, found)
+        loss = metrics.pop("loss")
+        self.start = Epoch(0, float("nan"), loss, metrics, 0.0, 0.0)
+        value = self.objective.value_of(loss, metrics)
         self.best_value = value if value == value else None
         self.best = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
 
@@ -264,14 +264,16 @@ class Training:
         if self.model.start is not None:
             whole = batch.to(self.device)
             started = self.model.start(whole.x, **whole.times)
-        for place, (piece, alive, target) in enumerate(pieces(batch, size, per_step=self.objective.per_step)):
+        for index, (piece, alive, target) in enumerate(pieces(batch, size, per_step=self.objective.per_step)):
             if state is not None:
                 state = tuple(part.detach()[:, alive] for part in state)
-            known, piece = _any_known(target), piece.to(self.device)
-            own = None if started is None else started[batch.lengths > place * size, place * size : (place + 1) * size]
-            with torch.set_grad_enabled(known):
-                output, state = self.model.run(piece.x, state, started=own, **piece.times)
-                if known and piece.target is not None:
+            has_target, piece = _any_known(target), piece.to(self.device)
+            outputs = (
+                None if started is None else started[batch.lengths > index * size, index * size : (index + 1) * size]
+            )
+            with torch.set_grad_enabled(has_target):
+                output, state = self.model.run(piece.x, state, started=outputs, **piece.times)
+                if has_target and piece.target is not None:
                     mean = self._learn(self.objective.loss_of(output, piece.target, None, piece.weights), piece)
         return mean
 

@@ -159,16 +159,16 @@ class Scores:
             if name in names:
                 raise ValueError(f"the metric {name} needs two classes, got {num_outputs}.")
         self.names, self.count = names, 0
-        made: list[_Classes | _Ranking | _Values | _Own] = []
-        made += [_Own(OWN_METRICS[name](num_outputs, positive)) for name in names if name in OWN_METRICS]
+        groups: list[_Classes | _Ranking | _Values | _Own] = []
+        groups += [_Own(OWN_METRICS[name](num_outputs, positive)) for name in names if name in OWN_METRICS]
         names = tuple(name for name in names if name not in OWN_METRICS)
         if any(name in CLASS_METRICS and name not in RANKING for name in names):
-            made.append(_Classes(num_outputs, positive, threshold))
+            groups.append(_Classes(num_outputs, positive, threshold))
         if any(name in RANKING for name in names):
-            made.append(_Ranking(positive))
+            groups.append(_Ranking(positive))
         if any(name in VALUE_METRICS for name in names):
-            made.append(_Values(num_outputs))
-        self._made = made
+            groups.append(_Values(num_outputs))
+        self._made = groups
 
     def update(self, output: Tensor, target: Tensor, weights: Tensor | None = None) -> None:
         """Adds `output (n, num_outputs)` with targets: `(n,)` known classes, or `(n, num_outputs)` with NaN if
@@ -186,8 +186,8 @@ class Scores:
         """Returns the metrics of everything that was added; NaN if nothing was."""
         if not self.count:
             return dict.fromkeys(self.names, float("nan"))
-        found = {name: value for metrics in self._made for name, value in metrics.compute(self.names).items()}
-        return {name: found[name] for name in self.names}
+        values = {name: value for metrics in self._made for name, value in metrics.compute(self.names).items()}
+        return {name: values[name] for name in self.names}
 
 
 class _Own:
@@ -318,13 +318,13 @@ class _Values:
 
     def update(self, output: Tensor, target: Tensor, weights: Tensor) -> None:
         output, target = output.double(), target.double()
-        known = ~target.isnan()
-        error, share = (output - target)[known], weights[:, None].expand(target.shape)[known]
+        mask = ~target.isnan()
+        error, share = (output - target)[mask], weights[:, None].expand(target.shape)[mask]
         self.count += float(share.sum())
         self.absolute += float((share * error.abs()).sum())
         self.square += float((share * error.square()).sum())
-        self.target_square += float((share * target[known].square()).sum())
-        whole = known.all(-1) & (weights > 0)
+        self.target_square += float((share * target[mask].square()).sum())
+        whole = mask.all(-1) & (weights > 0)
         if whole.any():
             self._add_rows(output[whole], target[whole], weights[whole, None])
 

@@ -91,9 +91,9 @@ class Objective:
         one_of("loss", self.loss, LOSSES)
         if (self.loss == "cross_entropy") != (self.kind == "class"):
             raise ValueError(f"loss={self.loss!r} cannot be used for a target of kind {self.kind!r}.")
-        known = CLASS_METRICS if self.kind == "class" else VALUE_METRICS
+        choices = CLASS_METRICS if self.kind == "class" else VALUE_METRICS
         for name in self.metrics:
-            one_of("metric", name, known)
+            one_of("metric", name, choices)
         one_of("metric", self.metric, (*self.metrics, "loss"))
         whole("num_outputs", self.num_outputs, at_least=1)
         if self.classes is not None and len(self.classes) != self.num_outputs:
@@ -109,9 +109,9 @@ class Objective:
             )
         if self.positive is not None:
             if self.num_outputs != 2 or self.classes is None:
-                found = "this target is a number" if self.kind == "value" else f"there are {self.num_outputs}"
+                reason = "this target is a number" if self.kind == "value" else f"there are {self.num_outputs}"
                 raise SettingError(
-                    f"{named('positive', self.positive)} needs two classes, but {found}.", argument="positive"
+                    f"{named('positive', self.positive)} needs two classes, but {reason}.", argument="positive"
                 )
             one_of("positive", self.positive, self.classes)
         elif self.classes is not None and self.num_outputs == 2:
@@ -153,11 +153,11 @@ class Objective:
         if target.classes is None:
             several = targets if len(targets) > 1 else ()
             shape = ("value", target.values.shape[1], target.per_step)
-            about: dict[str, Any] = {"scaler": scaler, "positive": positive, "targets": several}
-            about["own_units"] = not several
+            fields: dict[str, Any] = {"scaler": scaler, "positive": positive, "targets": several}
+            fields["own_units"] = not several
             if several and not _is_scaled(scaler):
-                return cls(*shape, "loss", ("r2",), "squared", **about)
-            return cls(*shape, "rmse", VALUES, "squared", **about)
+                return cls(*shape, "loss", ("r2",), "squared", **fields)
+            return cls(*shape, "rmse", VALUES, "squared", **fields)
         # With very many classes (words), the areas would need all probabilities of all steps at once.
         metrics = ("accuracy", "f1", "auroc") if len(target.classes) <= _FEW else ("accuracy", "cross_entropy")
         if len(target.classes) == 2:
@@ -180,17 +180,17 @@ class Objective:
         classes = _target(data).classes or ()
         second = classes[1] if len(classes) == 2 else None  # whatever is rarer among the series that a seed draws
         usual = cls.for_data(data, scaler=scaler, positive=second)
-        own = {"metrics": (task.metric, *task.more_metrics), "own_units": task.own_units}
-        return replace(usual, loss=task.loss, metric=task.metric, class_weights=task.class_weights, **own)
+        metrics = {"metrics": (task.metric, *task.more_metrics), "own_units": task.own_units}
+        return replace(usual, loss=task.loss, metric=task.metric, class_weights=task.class_weights, **metrics)
 
     def with_settings(self, metric: str | None, class_weights: Any, train: Sequences) -> Objective:
         """Returns the objective with these settings, if given; "balanced" weights are computed from `train`."""
         changed = self
         if metric is not None:
             if self.targets and metric in LOWER_IS_BETTER and self.metrics == ("r2",) and metric != "loss":
-                found = f"{named('metric', metric)} over {len(self.targets)} targets, which may have different units"
+                problem = f"{named('metric', metric)} over {len(self.targets)} targets, which may have different units"
                 raise SettingError(
-                    f"{found}, needs {named('scale', True)}: use {named('metric', 'r2')}.", argument="scale"
+                    f"{problem}, needs {named('scale', True)}: use {named('metric', 'r2')}.", argument="scale"
                 )
             metrics = self.metrics if metric in (*self.metrics, "loss") else (metric, *self.metrics)
             changed = replace(changed, metric=metric, metrics=metrics)
@@ -218,19 +218,19 @@ class Objective:
         if weights is not None:  # the same weight for every step and every target of a series
             weights = weights.to(output).reshape(-1, *[1] * (target.dim() - 1)).expand(target.shape)
         if self.kind == "value":
-            known = ~target.isnan()
-            gap = torch.where(known, output - target.to(output.dtype), torch.zeros_like(output))
+            mask = ~target.isnan()
+            gap = torch.where(mask, output - target.to(output.dtype), torch.zeros_like(output))
             if unit is not None:
                 gap = gap / unit.to(gap)
-                return _weighted(_bounded(gap), known, weights)
-            return _weighted(gap.square(), known, weights)
+                return _weighted(_bounded(gap), mask, weights)
+            return _weighted(gap.square(), mask, weights)
         output, target = output.reshape(-1, self.num_outputs), target.reshape(-1)
         by_class = None if self.class_weights is None else output.new_tensor(self.class_weights)
         reduction = "sum" if weights is None else "none"
         losses = nn.functional.cross_entropy(output, target, by_class, ignore_index=UNKNOWN, reduction=reduction)
-        known = target != UNKNOWN
+        mask = target != UNKNOWN
         # Not by_class[target[known]]: on a GPU, the host would wait for the number of known targets.
-        each = known if by_class is None else torch.where(known, by_class[target.clamp(min=0)], 0)
+        each = mask if by_class is None else torch.where(mask, by_class[target.clamp(min=0)], 0)
         return _weighted(losses, each, None if weights is None else weights.reshape(-1))
 
     def row_losses(self, output: Tensor, target: Tensor) -> Tensor:
@@ -273,10 +273,10 @@ class Objective:
         """Adds the known targets of a batch to `scores`; `weights` are those of its series, or of all its targets."""
         output, classes = output.reshape(-1, self.num_outputs), self.kind == "class"
         target = target.reshape(-1) if classes else target.reshape(-1, self.num_outputs)
-        known = target != UNKNOWN if classes else ~target.isnan().all(-1)
+        mask = target != UNKNOWN if classes else ~target.isnan().all(-1)
         if weights is not None:
-            weights = weights.to(known.device).repeat_interleave(len(target) // len(weights))[known]
-        output, target = output[known], target[known]
+            weights = weights.to(mask.device).repeat_interleave(len(target) // len(weights))[mask]
+        output, target = output[mask], target[mask]
         if not classes:
             output, target = output.double(), target.double()
         if not classes and self.own_units:
@@ -300,8 +300,8 @@ class Objective:
             0.5
         """
         lower = self.metric in LOWER_IS_BETTER
-        own, other = (value, than) if lower else (1 - value, 1 - than)
-        share = (other - own) / other if other > 0 else 0.0
+        error, other = (value, than) if lower else (1 - value, 1 - than)
+        share = (other - error) / other if other > 0 else 0.0
         return round(share, 12) if share == share else 0.0
 
     def deciding(self, data: Sequences) -> int:

@@ -80,8 +80,8 @@ def outputs(model: SequenceModel, data: Sequences, started: Tensor | None = None
     with for_prediction(model):
         for batch in evaluation_batches(data, _MOST_NUMBERS // widest):
             times = {name: tensor.to(device) for name, tensor in batch.inputs.items()}
-            known = None if started is None else started[batch.rows].to(device)
-            yield batch, model(batch.x.to(device), started=known, **times)
+            start = None if started is None else started[batch.rows].to(device)
+            yield batch, model(batch.x.to(device), started=start, **times)
 
 
 def evaluate(
@@ -102,11 +102,11 @@ def evaluate(
 
 def row_losses(model: SequenceModel, objective: Objective, data: Sequences, started: Tensor | None = None) -> Tensor:
     """Returns the loss `(N,)` of each series with one target, as `weighted_rows`; `started` as for `outputs`."""
-    found = torch.full((len(data),), torch.nan)
+    losses = torch.full((len(data),), torch.nan)
     for batch, output in outputs(model, data.with_classes(objective.classes), started):
         assert batch.target is not None
-        found[batch.rows] = objective.row_losses(output.cpu(), batch.target).to(found)
-    return weighted_rows(found, data)
+        losses[batch.rows] = objective.row_losses(output.cpu(), batch.target).to(losses)
+    return weighted_rows(losses, data)
 
 
 def weighted_rows(losses: Tensor, data: Sequences) -> Tensor:
@@ -141,8 +141,8 @@ def standard_error(gaps: Tensor) -> float:
         >>> standard_error(torch.tensor([1.0, 3.0, torch.nan, 1.0, 3.0]))
         0.5773502588272095
     """
-    known = gaps[~gaps.isnan()]
-    return float(known.std() / len(known) ** 0.5) if len(known) > 1 else float("inf")
+    finite = gaps[~gaps.isnan()]
+    return float(finite.std() / len(finite) ** 0.5) if len(finite) > 1 else float("inf")
 
 
 def predict(model: SequenceModel, objective: Objective, data: Sequences) -> Predictions:
@@ -188,9 +188,9 @@ def known_rows(data: Sequences, predictions: Predictions) -> KnownRows:
         predicted = np.concatenate(predictions.values)
     else:
         predicted, groups = np.stack(predictions.values), data.groups
-    known = true != UNKNOWN if target.classes is not None else ~np.isnan(true).all(-1)
+    mask = true != UNKNOWN if target.classes is not None else ~np.isnan(true).all(-1)
     weights = data.target_weights()
-    return KnownRows(predicted[known], true[known], groups[known], None if weights is None else weights[known])
+    return KnownRows(predicted[mask], true[mask], groups[mask], None if weights is None else weights[mask])
 
 
 def evaluate_targets(model: SequenceModel, objective: Objective, data: Sequences) -> dict[str, dict[str, float]]:
@@ -234,7 +234,7 @@ def by_target(
     metrics = {}
     for first, name in enumerate(objective.targets):
         predicted, true = output[:, first::count], truth[:, first::count]
-        scores, known = Scores(names, predicted.shape[1]), ~true.isnan().all(-1)
-        scores.update(predicted[known], true[known], None if weights is None else weights[known])
+        scores, mask = Scores(names, predicted.shape[1]), ~true.isnan().all(-1)
+        scores.update(predicted[mask], true[mask], None if weights is None else weights[mask])
         metrics[name] = scores.compute()
     return metrics

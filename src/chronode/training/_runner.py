@@ -171,8 +171,8 @@ def _compiles(network: SequenceModel, settings: Settings, train: Sequences, hook
 
 def _compiled_before(facts: dict[str, Any]) -> bool:
     """Returns whether a resumed run was started with compiled cells."""
-    about = facts.get("about")
-    return isinstance(about, dict) and about.get("compiled") is True
+    settings = facts.get("about")
+    return isinstance(settings, dict) and settings.get("compiled") is True
 
 
 # ---- resuming ----------------------------------------------------------------------------------------------
@@ -180,10 +180,10 @@ def _compiled_before(facts: dict[str, Any]) -> bool:
 
 def _about(network: SequenceModel, settings: Settings, train: Sequences) -> dict[str, Any]:
     """Returns everything that must be unchanged when a run resumes."""
-    about: dict[str, Any] = {name: value for name, value in settings.as_dict().items() if name not in MAY_CHANGE}
-    about |= {f"model {k}": v for k, v in (network.spec.as_dict() if network.spec else {}).items()}
-    about |= {"training series": len(train), "training steps": int(train.lengths.sum())}
-    return json.loads(json.dumps(about, default=str))  # tuples become lists, as in a saved run
+    facts: dict[str, Any] = {name: value for name, value in settings.as_dict().items() if name not in MAY_CHANGE}
+    facts |= {f"model {k}": v for k, v in (network.spec.as_dict() if network.spec else {}).items()}
+    facts |= {"training series": len(train), "training steps": int(train.lengths.sum())}
+    return json.loads(json.dumps(facts, default=str))  # tuples become lists, as in a saved run
 
 
 def _facts(hooks: Hooks, saved: dict[str, Any]) -> SavedFacts:
@@ -208,10 +208,10 @@ def _place(hooks: Hooks) -> str:
 
 def _check_same(there: dict[str, Any], here: dict[str, Any] | None) -> None:
     here = here or {}
-    spec = {f"model {own.name}": own.default for own in fields(ModelSpec) if own.default is not MISSING}
+    spec = {f"model {field.name}": field.default for field in fields(ModelSpec) if field.default is not MISSING}
     defaults = json.loads(json.dumps(Settings().completed(0).as_dict() | spec))  # tuples become lists
-    known = defaults | there  # a setting that did not exist then had the effect of its default
-    differing = [name for name in {**there, **here} if known.get(name) != here.get(name)]
+    before = defaults | there  # a setting that did not exist then had the effect of its default
+    differing = [name for name in {**there, **here} if before.get(name) != here.get(name)]
     if differing:
         changes = "; ".join(f"{name}: saved {there.get(name)!r}, now {here.get(name)!r}" for name in differing)
         raise ValueError(

@@ -176,8 +176,8 @@ def _without_network(model: SequenceModel) -> SequenceModel:
 
 
 def _handed_out(fitted: Trained, model: SequenceModel, parts: Parts, note: str, baseline: str) -> Trained:
-    found = evaluate(model, fitted.objective, parts.valid)
-    start = Epoch(0, float("nan"), found.pop("loss"), found, 0.0, 0.0)
+    metrics = evaluate(model, fitted.objective, parts.valid)
+    start = Epoch(0, float("nan"), metrics.pop("loss"), metrics, 0.0, 0.0)
     notes = (*fitted.notes, note)
     record = replace(fitted.record, best_epoch=0, start=start, baseline=baseline, notes=notes)
     return replace(fitted, model=model, record=record)
@@ -185,8 +185,8 @@ def _handed_out(fitted: Trained, model: SequenceModel, parts: Parts, note: str, 
 
 def _error(model: SequenceModel, parts: Parts) -> float:
     """Returns the mean absolute error over known targets of the validation part, in the units of the model."""
-    found = [(output.double().cpu(), batch.target) for batch, output in outputs(model, parts.valid)]
-    gaps = torch.cat([(output - target).abs().flatten() for output, target in found if target is not None])
+    pairs = [(output.double().cpu(), batch.target) for batch, output in outputs(model, parts.valid)]
+    gaps = torch.cat([(output - target).abs().flatten() for output, target in pairs if target is not None])
     return float(gaps.nanmean())
 
 

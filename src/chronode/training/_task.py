@@ -95,9 +95,9 @@ class Task:
         whole("seed", seed, at_least=0)
         for name in options:
             if name not in self.options:
-                known = ", ".join(self.options) or "none"
+                names = ", ".join(self.options) or "none"
                 raise ValueError(
-                    f"{self.name} has no option {name!r}; its options are {known}.{near(name, self.options)}"
+                    f"{self.name} has no option {name!r}; its options are {names}.{near(name, self.options)}"
                 )
         parts = self.make(protocol, seed, **{**self.options, **options})
         if _equal(parts.valid, parts.test):
@@ -161,9 +161,9 @@ def tasks() -> dict[str, Task]:
 
 def find_task(name: str) -> Task:
     """Returns the task of the given name; otherwise raises a ValueError that lists similar names."""
-    known = tasks()
-    if name not in known:
+    registered = tasks()
+    if name not in registered:
         raise ValueError(
-            f"there is no task {name!r}.{near(str(name).lower(), known)} `chronode tasks` lists all tasks."
+            f"there is no task {name!r}.{near(str(name).lower(), registered)} `chronode tasks` lists all tasks."
         )
-    return known[name]
+    return registered[name]

@@ -89,8 +89,8 @@ class Boosting(FeatureStart):
             inner = column != _LEAF
             if not inner.any():
                 break
-            seen = features.gather(1, column.clamp(min=0))
-            goes_left = torch.where(seen.isnan(), unknown_left.take(at), seen <= threshold.take(at))
+            values = features.gather(1, column.clamp(min=0))
+            goes_left = torch.where(values.isnan(), unknown_left.take(at), values <= threshold.take(at))
             child = torch.where(goes_left, left.take(at), right.take(at))
             at = torch.where(inner, first + child, at)
         return value.take(at)
@@ -136,12 +136,12 @@ def fit_boosting(
     Returns:
         The fit; None if the rival is clearly better, or there is too little to learn from.
     """
-    known = _counted(target, classes, weights)
+    mask = _counted(target, classes, weights)
     most = max(_FEWEST_ROUNDS, min(_MOST_ROUNDS, _MOST_TREES // max(1, classes)) // _EVERY * _EVERY)
     held: list[tuple[Tensor, Tensor]] = []
     for fold in folds.unique().tolist():
         inside = folds == fold
-        trees = _fitted(features, target, ~inside & known, classes, most, seed, weights)
+        trees = _fitted(features, target, ~inside & mask, classes, most, seed, weights)
         if trees is None:
             return None
         held.append((inside, trees.after_rounds(features[inside], _EVERY)))
@@ -150,11 +150,11 @@ def fit_boosting(
             if _cannot_win(held[0][1], rival[inside], target[inside], classes, own):
                 return None
     outputs = features.new_zeros(len(features), most // _EVERY, classes or target.shape[1])
-    for inside, found in held:
-        outputs[inside] = found
+    for inside, output in held:
+        outputs[inside] = output
     losses = [float(_loss(outputs[:, at], target, classes, weights)) for at in range(outputs.shape[1])]
     best = int(np.argmin(losses))
-    final = _fitted(features, target, known, classes, (best + 1) * _EVERY, seed, weights)
+    final = _fitted(features, target, mask, classes, (best + 1) * _EVERY, seed, weights)
     if final is None:
         return None
     return BoostingFit(final, outputs[:, best], losses[best])
@@ -164,8 +164,8 @@ def refit_boosting(
     features: Tensor, target: Tensor, classes: int, rounds: int, seed: int = 0, weights: Tensor | None = None
 ) -> Boosting | None:
     """Fits this number of rounds to all rows."""
-    known = _counted(target, classes, weights)
-    return _fitted(features, target, known, classes, rounds, seed, weights)
+    mask = _counted(target, classes, weights)
+    return _fitted(features, target, mask, classes, rounds, seed, weights)
 
 
 def _counted(target: Tensor, classes: int, weights: Tensor | None) -> Tensor:
@@ -197,13 +197,13 @@ def row_losses(output: Tensor, target: Tensor, classes: int, weights: Tensor | N
     their variance.
     """
     if classes:
-        known = target >= 0
-        losses = nn.functional.cross_entropy(output[known], target[known].long(), reduction="none")
+        mask = target >= 0
+        losses = nn.functional.cross_entropy(output[mask], target[mask].long(), reduction="none")
     else:
-        known = ~target.isnan().any(-1)
-        unit = target[known].var(0).clamp(min=1e-12)
-        losses = ((output[known] - target[known]).square() / unit).mean(1)
-    return losses if weights is None else losses * weights[known] / weights[known].mean()
+        mask = ~target.isnan().any(-1)
+        unit = target[mask].var(0).clamp(min=1e-12)
+        losses = ((output[mask] - target[mask]).square() / unit).mean(1)
+    return losses if weights is None else losses * weights[mask] / weights[mask].mean()
 
 
 def _fitted(
@@ -237,14 +237,14 @@ def _fitted(
     absent = torch.full((classes,), -float(np.log(2 * len(labels))), dtype=torch.float64)
     absent[torch.tensor(present).long()] = 0.0
     per_class = [[trees[k] for trees in fit._predictors] for k in range(len(mix))]
-    made = _trees([[[tree] for tree in own] for own in per_class], columns, mix, _intercepts([fit]))
-    made.get_buffer("bias").add_(absent)
-    return made
+    boosting = _trees([[[tree] for tree in stages] for stages in per_class], columns, mix, _intercepts([fit]))
+    boosting.get_buffer("bias").add_(absent)
+    return boosting
 
 
 def _varies(column: NDArray[np.float64]) -> bool:
-    seen = column[np.isfinite(column)]
-    return len(seen) > 1 and seen.min() < seen.max()
+    finite = column[np.isfinite(column)]
+    return len(finite) > 1 and finite.min() < finite.max()
 
 
 def _intercepts(fits: list[Any]) -> Tensor:
@@ -256,7 +256,7 @@ def _trees(predictors: list[Any], columns: NDArray[np.int64], mix: Tensor, inter
     rounds, per_round = len(predictors[0]), len(predictors)
     ordered = [predictors[k][r][0].nodes for r in range(rounds) for k in range(per_round)]
     sizes = {"rounds": rounds, "per_round": per_round, "nodes": max(len(nodes) for nodes in ordered)}
-    made = Boosting({"kind": "summaries", "channels": 1, **sizes}, mix.shape[1])
+    boosting = Boosting({"kind": "summaries", "channels": 1, **sizes}, mix.shape[1])
     for at, nodes in enumerate(ordered):
         inner = nodes["is_leaf"] == 0
         rows = {
@@ -268,7 +268,7 @@ def _trees(predictors: list[Any], columns: NDArray[np.int64], mix: Tensor, inter
             "value": nodes["value"],
         }
         for name, values in rows.items():
-            made.get_buffer(name)[at, : len(nodes)] = torch.tensor(np.ascontiguousarray(values))
-    made.get_buffer("mix").copy_(mix)
-    made.get_buffer("bias").copy_(intercepts @ mix)
-    return made
+            boosting.get_buffer(name)[at, : len(nodes)] = torch.tensor(np.ascontiguousarray(values))
+    boosting.get_buffer("mix").copy_(mix)
+    boosting.get_buffer("bias").copy_(intercepts @ mix)
+    return boosting

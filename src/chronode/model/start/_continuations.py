@@ -80,19 +80,19 @@ def choose(windows: Windows, folds: Sequence[Fold], known: Sequence[Family], sea
                     losses.setdefault(member, []).append(error)
     rows = sum(int(fold.judge.sum()) for fold in folds)
     independent = max(rows / windows.y.shape[1], 1.0)  # the targets of neighboring windows overlap
-    found = []
-    for member, own in losses.items():
+    rated = []
+    for member, fold_losses in losses.items():
         # The first folds may have too few rows to fit a map; it is then the naive forecast.
-        before = losses.get(Member(member.family, "naive"), [])[: len(folds) - len(own)]
-        loss = sum(before + own) / rows * (1 + _complexity(member) / independent)
+        before = losses.get(Member(member.family, "naive"), [])[: len(folds) - len(fold_losses)]
+        loss = sum(before + fold_losses) / rows * (1 + _complexity(member) / independent)
         if loss == loss:
-            found.append((loss, member))
-    if not found:
+            rated.append((loss, member))
+    if not rated:
         return [Member(known[0].name, "naive")]
-    found = sorted(found, key=lambda pair: pair[0])
-    lowest = max(found[0][0], 1e-12)
-    shares = {member: (lowest / max(loss, lowest)) ** _POWER for loss, member in found[:_MOST_MEMBERS]}
-    loss, simple = next(((loss, member) for loss, member in found if _is_simple(member)), found[0])
+    rated = sorted(rated, key=lambda pair: pair[0])
+    lowest = max(rated[0][0], 1e-12)
+    shares = {member: (lowest / max(loss, lowest)) ** _POWER for loss, member in rated[:_MOST_MEMBERS]}
+    loss, simple = next(((loss, member) for loss, member in rated if _is_simple(member)), rated[0])
     kept = _SIMPLE_SHARE * (lowest / max(loss, lowest)) ** 2
     total = sum(shares.values()) / (1 - kept)
     shares = {member: share / total for member, share in shares.items()}
@@ -100,7 +100,7 @@ def choose(windows: Windows, folds: Sequence[Fold], known: Sequence[Family], sea
     tuned = tuned_maps(windows, known, season)
     part = 0.0
     if tuned:
-        loss = sum(loss for loss, member in found if member in tuned) / len(tuned)
+        loss = sum(loss for loss, member in rated if member in tuned) / len(tuned)
         part = _TUNED_SHARE / (1 + independent / _TUNED_HALVES) * min(1.0, _FAR * lowest / max(loss, lowest)) ** _POWER
     shares = {member: share * (1 - part) for member, share in shares.items()}
     for member in tuned:
@@ -118,7 +118,7 @@ def tuned_maps(windows: Windows, known: Sequence[Family], season: int) -> list[M
     if family is None:
         return []
     errors = (family.seen(windows.x) @ family.base[..., 0].T - windows.y[:, :1]).square().nanmean(0)
-    return [Member(family.name, family.maps[min(own, key=lambda i: float(errors[i]))]) for own in rivals(family)]
+    return [Member(family.name, family.maps[min(group, key=lambda i: float(errors[i]))]) for group in rivals(family)]
 
 
 def _is_simple(member: Member) -> bool:
@@ -150,12 +150,12 @@ def average(members: Sequence[Member], windows: Windows, known: Sequence[Family]
     weight = x.new_zeros(*x.shape[1:], y.shape[1])
     bias = y.new_zeros(y.shape[1])
     for family in known:
-        own = [member for member in members if member.family == family.name]
-        if not own:
+        same = [member for member in members if member.family == family.name]
+        if not same:
             continue
-        for member, found in _fitted(own, Regression(family, steady, steady)):
-            weight += member.share * family.of_all(found.weight, x.shape[2])
-            bias += member.share * found.bias
+        for member, fitted in _fitted(same, Regression(family, steady, steady)):
+            weight += member.share * family.of_all(fitted.weight, x.shape[2])
+            bias += member.share * fitted.bias
     return Map(weight, bias)
 
 
@@ -166,8 +166,8 @@ def _fitted(members: Sequence[Member], regression: Regression) -> Iterator[tuple
         by_setting.setdefault((member.method, member.lags), []).append(member)
     for (method, lags), same in by_setting.items():
         maps = regression.maps(method, lags, [member.penalty for member in same]) or regression.naive()
-        for place, member in enumerate(same):
-            yield member, Map(maps.weight[place % len(maps.weight)], maps.bias[place % len(maps.bias)])
+        for index, member in enumerate(same):
+            yield member, Map(maps.weight[index % len(maps.weight)], maps.bias[index % len(maps.bias)])
 
 
 def candidates(family: Family, far: Windows, near: Windows) -> Iterator[tuple[list[Member], Map]]:
@@ -229,15 +229,15 @@ class Regression:
         if method == "shifted":
             return Map(family.base[None], left.mean(0)[None])
         features = family.features[:, : lags * family.width]
-        found = _ridge(x @ features, left, penalties)
+        weights = _ridge(x @ features, left, penalties)
         if method == "direct":
-            weight = family.base + features @ found
+            weight = family.base + features @ weights
         elif family.anchor is None:
-            one = family.base[:, 0] + (features @ found)[..., 0]
+            one = family.base[:, 0] + (features @ weights)[..., 0]
             used = int((one != 0).any(0).nonzero()[0]) if bool(one.any()) else len(family.base) - 1
             weight = recursive(one[:, used:], horizon, len(family.base))
         else:
-            weight = recursive(found[..., 0].flip(1), horizon, len(family.base))
+            weight = recursive(weights[..., 0].flip(1), horizon, len(family.base))
             weight = weight + family.anchor[:, None] * (1 - weight.sum(1, keepdim=True))
         if method == "recursive":
             weight = torch.where(self._explodes(weight)[:, None, None], family.base, weight)

@@ -71,29 +71,29 @@ def families(steps: int, horizon: int, seasons: tuple[int, ...], channel: int = 
         ['last value', 'mean', 'season of 7', 'moved season of 7', 'mean season of 7', 'smoothing']
     """
     value = torch.eye(steps, dtype=torch.float64).flip(1)  # column j: the value j steps before the last
-    found = [Family("last value", value[:, [0] * horizon], value[:, :-1] - value[:, 1:], channel, level=True)]
+    result = [Family("last value", value[:, [0] * horizon], value[:, :-1] - value[:, 1:], channel, level=True)]
     mean = value.mean(1, keepdim=True).expand(-1, horizon)
-    found.append(Family("mean", mean, value[:, :-1] - mean[:, :1], channel, reach=0, anchor=mean[:, 0]))
+    result.append(Family("mean", mean, value[:, :-1] - mean[:, :1], channel, reach=0, anchor=mean[:, 0]))
     for season in [season for season in seasons if season + 2 <= steps]:
         ahead = torch.arange(horizon)
         at, cycles = season - 1 - ahead % season, ahead // season + 1
         change = value[:, :-season] - value[:, season:]
-        found.append(Family(f"season of {season}", value[:, at], change, channel, reach=season))
+        result.append(Family(f"season of {season}", value[:, at], change, channel, reach=season))
         if change.shape[1] > 1:
             moved, changes = value[:, at] + change[:, :1] * cycles, change[:, :-1] - change[:, 1:]
             name = f"moved season of {season}"
-            found.append(Family(name, moved, changes, channel, reach=season + 1))
+            result.append(Family(name, moved, changes, channel, reach=season + 1))
         if steps >= 2 * season:
             mean = torch.stack([value[:, at + season * i] for i in range(steps // season)]).mean(0)
             name = f"mean season of {season}"
-            found.append(Family(name, mean, change, channel, recursive=False, reach=season))
+            result.append(Family(name, mean, change, channel, recursive=False, reach=season))
     nothing = torch.zeros(steps, 0, dtype=torch.float64)
     smoothing = smoothing_maps(steps, horizon, seasons)
     for season in sorted({season for _, season in smoothing}):
-        maps = {name: weight for (name, own), weight in smoothing.items() if own == season}
+        maps = {name: weight for (name, period), weight in smoothing.items() if period == season}
         base, name = torch.stack(list(maps.values())), smoothing_name(season)
-        found.append(Family(name, base, nothing, channel, maps=tuple(maps)))
-    return tuple(found)
+        result.append(Family(name, base, nothing, channel, maps=tuple(maps)))
+    return tuple(result)
 
 
 def rivals(family: Family) -> list[list[int]]:
@@ -145,13 +145,13 @@ def smoothing_maps(steps: int, horizon: int, seasons: Sequence[int]) -> dict[tup
     levels = levels_of(steps)
     plain = {f"level {share:g}": level[:, None].expand(-1, horizon) for share, level in levels.items()}
     plain |= {**thetas(levels, horizon), **_drifts(steps, horizon), **trends(steps, horizon)}
-    found = {(name, 1): weight for name, weight in plain.items()}
+    maps = {(name, 1): weight for name, weight in plain.items()}
     for season in [season for season in seasons if season + 2 <= steps]:
         for memory in _SEASON_MEMORIES:
             adjusted, ahead = adjustment(steps, horizon, season, memory)
             for name, weight in plain.items():
-                found[f"{name}, season of {season} (memory {memory:g})", season] = adjusted @ weight + ahead
-    return found
+                maps[f"{name}, season of {season} (memory {memory:g})", season] = adjusted @ weight + ahead
+    return maps
 
 
 def levels_of(steps: int, shares: Sequence[float] = _LEVELS) -> dict[float, Tensor]:
@@ -179,12 +179,12 @@ def thetas(levels: dict[float, Tensor], horizon: int) -> dict[str, Tensor]:
 
 def _drifts(steps: int, horizon: int) -> dict[str, Tensor]:
     """The last value plus the mean change over several spans."""
-    value, found = torch.eye(steps, dtype=torch.float64), {}
+    value, maps = torch.eye(steps, dtype=torch.float64), {}
     for span in sorted({*(span for span in _SPANS if span < steps), steps - 1} - {0}):
         slope = (value[:, -1:] - value[:, -1 - span, None]) / span
         for damping in _DAMPING:
-            found[f"drift over {span}, damping {damping:g}"] = value[:, -1:] + slope * _reach(horizon, damping)
-    return found
+            maps[f"drift over {span}, damping {damping:g}"] = value[:, -1:] + slope * _reach(horizon, damping)
+    return maps
 
 
 def trends(
@@ -238,15 +238,15 @@ def adjustment(steps: int, horizon: int, season: int, memory: float, *, inner: b
 def _moving_average(steps: int, season: int) -> Tensor:
     """Returns the map `(K, K)` to centered means over one season, continued on straight lines at both ends."""
     half = season // 2
-    found = torch.zeros(steps, steps, dtype=torch.float64)
+    weights = torch.zeros(steps, steps, dtype=torch.float64)
     first, last = half, steps - 1 - half
-    for place in range(first, last + 1):
-        found[place - half : place + half + 1, place] = 1 / season
+    for step in range(first, last + 1):
+        weights[step - half : step + half + 1, step] = 1 / season
         if season % 2 == 0:  # the first and the last value have the same phase
-            found[[place - half, place + half], place] /= 2
+            weights[[step - half, step + half], step] /= 2
     span = min(season, last - first)
-    late, early = found[:, last] - found[:, last - span], found[:, first + span] - found[:, first]
+    late, early = weights[:, last] - weights[:, last - span], weights[:, first + span] - weights[:, first]
     for away in range(1, half + 1):
-        found[:, last + away] = found[:, last] + late * away / span
-        found[:, first - away] = found[:, first] - early * away / span
-    return found
+        weights[:, last + away] = weights[:, last] + late * away / span
+        weights[:, first - away] = weights[:, first] - early * away / span
+    return weights

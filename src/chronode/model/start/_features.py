@@ -119,12 +119,12 @@ class Values(Features):
 
     def of_window(self, recent: Recent, *, regular: bool) -> tuple[Tensor, Tensor]:
         """Returns the features of the last steps, and whether each is known."""
-        values, known = recent_values(recent, self.steps, self.gap, regular=regular)
+        values, mask = recent_values(recent, self.steps, self.gap, regular=regular)
         if not self.season:
-            return values, known
+            return values, mask
         shape = (-1, self.steps, self.channels)
-        values, known = extended_back(values.reshape(shape), known.reshape(shape), self.season)
-        return values.flatten(1), known.flatten(1)
+        values, mask = extended_back(values.reshape(shape), mask.reshape(shape), self.season)
+        return values.flatten(1), mask.flatten(1)
 
     def forward(self, x: Tensor, **times: Tensor | None) -> Tensor:
         """Returns `(B, F)`; the last `steps` of longer series, NaN before the start of shorter ones."""

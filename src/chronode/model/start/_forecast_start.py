@@ -51,19 +51,19 @@ class ForecastMaps:
 
     def fitted(self, rows: Rows) -> Map:
         """Returns one map of all values of a window to all outputs, fitted to these rows."""
-        found = [
-            average(members, rows.windows(place), known)
-            for place, (members, known) in enumerate(zip(self.members, self.families, strict=True))
+        maps = [
+            average(members, rows.windows(channel), rivals)
+            for channel, (members, rivals) in enumerate(zip(self.members, self.families, strict=True))
         ]
-        weight = torch.stack([own.weight for own in found], dim=-1)
-        return Map(weight.flatten(2).flatten(0, 1), torch.stack([own.bias for own in found], dim=-1).flatten())
+        weight = torch.stack([one.weight for one in maps], dim=-1)
+        return Map(weight.flatten(2).flatten(0, 1), torch.stack([one.bias for one in maps], dim=-1).flatten())
 
     def start(self, rows: Rows) -> LinearStart:
         """Returns the module of the map that is fitted to these rows."""
-        found = self.fitted(rows[some(torch.ones(len(rows.x), dtype=torch.bool), _MOST_REFITTED)])
-        start = LinearStart(self.description, len(found.bias))
+        map_ = self.fitted(rows[some(torch.ones(len(rows.x), dtype=torch.bool), _MOST_REFITTED)])
+        start = LinearStart(self.description, len(map_.bias))
         same = {name: start.get_buffer(name).clone() for name in ("mean", "std", "low", "high")}
-        start.take(Linear(**same, weight=found.weight, bias=found.bias))
+        start.take(Linear(**same, weight=map_.weight, bias=map_.bias))
         return start
 
 
@@ -116,9 +116,9 @@ def choose_maps(
         whole = rows_of(parts, description, view)
         folds = by_group(parts, seed)
     folds = [Fold(some(f.fit, _MOST_FITTED), some(f.near, _MOST_FITTED), some(f.judge, _MOST_JUDGED)) for f in folds]
-    known = [_families(parts, steps, channel, view) for channel in relative]
-    members = [tuple(choose(whole.windows(i), folds, own, season)) for i, own in enumerate(known)]
-    return ForecastMaps(description, view, tuple(members), tuple(known))
+    candidates = [_families(parts, steps, channel, view) for channel in relative]
+    members = [tuple(choose(whole.windows(i), folds, rivals, season)) for i, rivals in enumerate(candidates)]
+    return ForecastMaps(description, view, tuple(members), tuple(candidates))
 
 
 def fit_forecast(train: Sequences, valid: Sequences, relative: Sequence[int], *, seed: int = 0) -> StartFit:
@@ -148,7 +148,7 @@ def fit_forecast(train: Sequences, valid: Sequences, relative: Sequence[int], *,
     while len(groups) > 1:  # of several inputs, one after the other is left out as long as that helps
         error = _error(_with_inputs(fitted, train, valid, seed, kept), valid, plain.relative)
         fewer = [tuple(channel for channel in kept if channel not in group) for group in groups]
-        errors = [_error(_with_inputs(fitted, train, valid, seed, own), valid, plain.relative) for own in fewer]
+        errors = [_error(_with_inputs(fitted, train, valid, seed, columns), valid, plain.relative) for columns in fewer]
         best = errors.index(min(errors))
         if errors[best] >= error:
             break
@@ -156,7 +156,7 @@ def fit_forecast(train: Sequences, valid: Sequences, relative: Sequence[int], *,
         groups.pop(best)
     if kept not in candidates:
         candidates[kept] = _fitted(train, valid, relative, seed, kept)
-    errors_of = {inputs: _error(own, valid, plain.relative) for inputs, own in candidates.items()}
+    errors_of = {inputs: _error(columns, valid, plain.relative) for inputs, columns in candidates.items()}
     kept = min(errors_of, key=lambda inputs: (errors_of[inputs], -len(inputs)))
     if kept == known:
         return fitted
@@ -208,14 +208,14 @@ def _fitted(
     with threads(threads_for(int(train.lengths.sum()) * train.num_channels)):
         maps = choose_maps(train, valid, relative, seed, inputs=inputs)
         start, held_out = fit_maps(maps, train)
-    found = MapsFit(start, maps.description, held_out, {}, 0.0, maps.relative, maps)
+    fit = MapsFit(start, maps.description, held_out, {}, 0.0, maps.relative, maps)
     # Other series of the same years do not tell which of both goes on into the next year.
     by_time = len(np.intersect1d(train.groups, valid.groups)) > 0
     if not is_irregular(train) and not (train.has_missing and by_time):
-        return replace(found, losses={"values": _error(found, valid)})
+        return replace(fit, losses={"values": _error(fit, valid)})
     readings = fit_features(train, valid, _reading_kinds(train), view=maps.relative, seed=seed)
-    losses = {"values": _error(found, valid), "readings": _error(readings, valid)}
-    best = found if losses["values"] <= losses["readings"] else readings
+    losses = {"values": _error(fit, valid), "readings": _error(readings, valid)}
+    best = fit if losses["values"] <= losses["readings"] else readings
     return replace(best, losses=losses)
 
 
@@ -240,14 +240,14 @@ def naive_forecasts(train: Sequences, relative: Relative, season: int) -> dict[s
     description = _description([train], channels) | {"season": season}
     assert train.target is not None
     steps, horizon = description["steps"], train.target.values.shape[1] // len(channels)
-    known = [families(steps, horizon, (season,) if season > 1 else (), channel) for channel in channels]
+    candidates = [families(steps, horizon, (season,) if season > 1 else (), channel) for channel in channels]
     names = {"last value": "last value", f"seasonal naive ({season})": f"season of {season}"}
-    found: dict[str, StartFit] = {}
+    forecasts: dict[str, StartFit] = {}
     for name, family in names.items():
-        if all(family in [own.name for own in families_of] for families_of in known):
-            maps = ForecastMaps(description, view, ((Member(family, "naive"),),) * len(channels), tuple(known))
-            found[name] = MapsFit(*_start_of(maps, train), {}, 0.0, view, maps)
-    return found
+        if all(family in [one.name for one in families_of] for families_of in candidates):
+            maps = ForecastMaps(description, view, ((Member(family, "naive"),),) * len(channels), tuple(candidates))
+            forecasts[name] = MapsFit(*_start_of(maps, train), {}, 0.0, view, maps)
+    return forecasts
 
 
 def last_value_at_every_step(train: Sequences, scaler: Scaler | None) -> StartFit | None:
@@ -323,8 +323,8 @@ def fit_maps(maps: ForecastMaps, train: Sequences) -> tuple[LinearStart, Tensor]
     folds = torch.tensor(folds_of(train, _FOLDS))
     for fold in folds.unique().tolist():
         inside = folds == fold
-        found = maps.fitted(rows[some(~inside, _MOST_FITTED)])
-        held_out[inside] = inputs[inside] @ found.weight + found.bias
+        map_ = maps.fitted(rows[some(~inside, _MOST_FITTED)])
+        held_out[inside] = inputs[inside] @ map_.weight + map_.bias
     return maps.start(maps.rows([train])), held_out
 
 
@@ -351,19 +351,19 @@ def _description(parts: Sequence[Sequences], relative: Sequence[int]) -> dict[st
         find_season(stretch_of(parts, channel, relative, horizon), calendar_seasons(train)) for channel in relative
     ]
     season = max((season for season in seasons if season <= steps), default=1)
-    about = {"kind": "values", "channels": train.num_channels, "steps": steps, "gap": step_gap(train)}
-    return {**about, "season": season}
+    fields = {"kind": "values", "channels": train.num_channels, "steps": steps, "gap": step_gap(train)}
+    return {**fields, "season": season}
 
 
 def _families(parts: Sequence[Sequences], steps: int, channel: int, relative: Relative) -> tuple[Family, ...]:
     """Returns all families that continue a channel of these windows."""
     horizon = relative.horizon
     seasons = possible_seasons(stretch_of(parts, channel, relative.channels, horizon), calendar_seasons(parts[0]))
-    found = families(steps, horizon, tuple(seasons), channel)
+    candidates = families(steps, horizon, tuple(seasons), channel)
     channels = parts[0].num_channels
     if channels > 1 and steps * channels <= _MOST_COLUMNS:
-        return (*found, joint_family(steps, channels, channel, horizon))
-    return found
+        return (*candidates, joint_family(steps, channels, channel, horizon))
+    return candidates
 
 
 def stretch_of(parts: Sequence[Sequences], channel: int, relative: Sequence[int], horizon: int) -> np.ndarray:

@@ -190,9 +190,9 @@ def class_columns(target: Tensor, classes: int) -> Tensor:
 
 def expected_loss(output: Tensor, target: Tensor, classes: int, weights: Tensor | None = None) -> Tensor:
     """Returns the cross entropy with one more series of every class for each answer."""
-    known = target >= 0
-    smoothing = classes / (int(known.sum()) + classes)
-    return _cross_entropy(output[known], target[known].long(), weights, known, smoothing)
+    mask = target >= 0
+    smoothing = classes / (int(mask.sum()) + classes)
+    return _cross_entropy(output[mask], target[mask].long(), weights, mask, smoothing)
 
 
 def loss_of(output: Tensor, target: Tensor, classes: int, weights: Tensor | None = None) -> Tensor:

@@ -51,10 +51,11 @@ class StackedStart(Start):
     def __init__(self, description: dict[str, Any], outputs: int):
         super().__init__()
         members: list[FeatureStart] = [
-            Boosting(own, outputs) if "model" in own else LinearStart(own, outputs) for own in description["members"]
+            Boosting(part, outputs) if "model" in part else LinearStart(part, outputs)
+            for part in description["members"]
         ]
         self.members = nn.ModuleList(members)
-        self.titles = [own.kind if isinstance(own, Boosting) else f"linear on {own.kind}" for own in members]
+        self.titles = [part.kind if isinstance(part, Boosting) else f"linear on {part.kind}" for part in members]
         self.static = max(member.static for member in members)
         self.register_buffer("share", torch.full((len(members),), 1 / len(members), dtype=torch.float64))
         self.register_buffer("bias", torch.zeros(outputs, dtype=torch.float64))
@@ -144,8 +145,8 @@ def fit_stack(train: Sequences, valid: Sequences, *, seed: int = 0) -> StartFit:
     losses = {kind: loss for fitted in fits for kind, loss in fitted.losses.items()}
     if len(kept) == 1 and not isinstance(kept[0][0], BoostedFit):
         return replace(kept[0][0], losses=losses)
-    made = _stack([fitted for fitted, _ in kept], torch.tensor([part for _, part in kept], dtype=torch.float64))
-    return replace(made, losses=losses)
+    stacked = _stack([fitted for fitted, _ in kept], torch.tensor([part for _, part in kept], dtype=torch.float64))
+    return replace(stacked, losses=losses)
 
 
 def shares_of(outputs: Tensor, goal: Tensor, classes: int, weights: Tensor | None = None) -> Tensor:
@@ -201,9 +202,9 @@ def _boosted(train: Sequences, rival: Tensor | None, seed: int) -> BoostedFit | 
     fit = fit_boosting(rows.features, rows.goal, rows.folds, classes, rival=rival, seed=seed, weights=rows.weights)
     if fit is None:
         return None
-    made = _with_trees(description, fit.trees)
-    kind = made["start"].kind
-    return BoostedFit(**made, held_out=fit.held_out, losses={kind: fit.loss}, penalty=0.0, seed=seed)
+    fields = _with_trees(description, fit.trees)
+    kind = fields["start"].kind
+    return BoostedFit(**fields, held_out=fit.held_out, losses={kind: fit.loss}, penalty=0.0, seed=seed)
 
 
 def _with_trees(description: dict[str, Any], trees: Boosting) -> dict[str, Any]:

@@ -76,9 +76,9 @@ class FeatureStart(Start):
 
     def __init__(self, description: dict[str, Any]):
         super().__init__()
-        own = dict(description)
-        self.static = int(own.pop("static", 0))
-        self.features = build_features(own)
+        settings = dict(description)
+        self.static = int(settings.pop("static", 0))
+        self.features = build_features(settings)
 
     @property
     def kind(self) -> str:
@@ -91,8 +91,10 @@ class FeatureStart(Start):
         if not self.static:
             return features
         assert static is not None
-        own = static.to(features)
-        return torch.cat([features, own if features.dim() == 2 else own[:, None].expand(*features.shape[:2], -1)], -1)
+        constant = static.to(features)
+        return torch.cat(
+            [features, constant if features.dim() == 2 else constant[:, None].expand(*features.shape[:2], -1)], -1
+        )
 
 
 class LinearStart(FeatureStart):
@@ -397,7 +399,7 @@ class FeatureRows(NamedTuple):
 def rows_of(start: FeatureStart, s: Sequences, folds: Tensor | None, relative: Relative | None) -> FeatureRows:
     """Returns the rows that a start is fitted to."""
     assert s.target is not None
-    found, goals, parts = [], [], []
+    tables, goals, parts = [], [], []
     for batch, rows in _batches(s):
         x, goal = _seen(batch, relative)
         features = start.columns(x, **batch.inputs)
@@ -407,13 +409,15 @@ def rows_of(start: FeatureStart, s: Sequences, folds: Tensor | None, relative: R
             inside = _inside(batch)
             fold = fold[:, None].expand(inside.shape)[inside]
             features, goal = features[inside], goal[inside]
-        found.append(features)
+        tables.append(features)
         goals.append(goal)
         parts.append(fold)
     goal = torch.cat(goals)
     goal = goal.double() if goal.dtype.is_floating_point else goal
     weights = s.target_weights()
-    return FeatureRows(torch.cat(found), goal, torch.cat(parts), None if weights is None else torch.from_numpy(weights))
+    return FeatureRows(
+        torch.cat(tables), goal, torch.cat(parts), None if weights is None else torch.from_numpy(weights)
+    )
 
 
 def _inside(batch: Batch) -> Tensor:

@@ -131,14 +131,14 @@ def _with_unknown_end(s: Sequences, horizon: int) -> Sequences:
         np.append(start + np.arange(length), np.full(horizon, -1))
         for start, length in zip(s.starts, s.lengths, strict=True)
     ]
-    values = np.concatenate([s.base_values[own] for own in rows])
+    values = np.concatenate([s.base_values[row] for row in rows])
     lengths = s.lengths + horizon
     starts = np.cumsum(lengths) - lengths
     unknown = (starts + s.lengths)[:, None] + np.arange(horizon)
     values[unknown] = np.nan
     times = None
     if s.base_times is not None:
-        times = np.concatenate([s.base_times[own] for own in rows])
+        times = np.concatenate([s.base_times[row] for row in rows])
         times[unknown] = times[unknown[:, :1] - 1] + step_gap(s) * np.arange(1, horizon + 1)
     return replace(s, base_values=values, base_times=times, starts=starts, lengths=lengths)
 
@@ -146,8 +146,8 @@ def _with_unknown_end(s: Sequences, horizon: int) -> Sequences:
 def rows_of(parts: Sequence[Sequences], description: dict[str, Any], relative: Relative) -> Rows:
     """Returns the windows of all parts with the values that follow them."""
     begins = _begins(parts)
-    found = [_rows_of(s, own, description, relative) for s, own in zip(parts, begins, strict=True)]
-    return Rows(*(torch.cat([getattr(own, field.name) for own in found]) for field in fields(Rows)))
+    tables = [_rows_of(s, one, description, relative) for s, one in zip(parts, begins, strict=True)]
+    return Rows(*(torch.cat([getattr(one, field.name) for one in tables]) for field in fields(Rows)))
 
 
 def _rows_of(s: Sequences, begins: NDArray[np.int64], description: dict[str, Any], relative: Relative) -> Rows:
@@ -164,8 +164,8 @@ def _rows_of(s: Sequences, begins: NDArray[np.int64], description: dict[str, Any
         target = relative.there(batch.target.double(), view)
         ys.append(target.reshape(len(target), -1, channels))
     x = torch.cat(xs)
-    known = (~x.isnan()).any(2).int()
-    counts = x.shape[1] - known.argmax(1)
+    is_observed = (~x.isnan()).any(2).int()
+    counts = x.shape[1] - is_observed.argmax(1)
     last = s.starts + s.lengths - 1
     ends = (last - begins).astype(np.float64) if s.base_times is None else s.base_times[last]
     return Rows(features.extended(x).nan_to_num(nan=0.0), _filled(torch.cat(ys)), torch.tensor(ends), counts)
@@ -212,10 +212,10 @@ def _filled(y: Tensor) -> Tensor:
     """Fills gaps in `(N, H, C)`: linear between known values, starting from 0; not after the last one."""
     if not y.isnan().any():
         return y
-    found = y.clone()
+    filled = y.clone()
     ahead = np.arange(y.shape[1] + 1)
     for row, _, channel in (y.isnan().any(1, keepdim=True)).nonzero().tolist():
-        own = np.concatenate([[0.0], y[row, :, channel].numpy()])
-        known = ~np.isnan(own)
-        found[row, :, channel] = torch.tensor(np.interp(ahead, ahead[known], own[known], right=np.nan)[1:])
-    return found
+        path = np.concatenate([[0.0], y[row, :, channel].numpy()])
+        mask = ~np.isnan(path)
+        filled[row, :, channel] = torch.tensor(np.interp(ahead, ahead[mask], path[mask], right=np.nan)[1:])
+    return filled

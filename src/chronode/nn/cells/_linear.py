@@ -57,8 +57,8 @@ class LinearCell(Cell):
         def step(x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
             matrix, forcing = recurrence(x, dt)
             new = []
-            for place, force in enumerate(forcing):
-                row, copy = divmod(place, self.copies)
+            for index, force in enumerate(forcing):
+                row, copy = divmod(index, self.copies)
                 for entry, part in zip(matrix[row], state[copy :: self.copies], strict=True):
                     force = force + entry * part
                 new.append(force)
