@@ -51,7 +51,7 @@ def pack(
     from .outcome import say, say_note
 
     console, data = Console(stderr=True), Config().with_values({"data": flags.values(DataConfig, given)}).data
-    asked = {**asked_of(data), "target": list(data.target)}
+    asked: dict[str, Any] = {**asked_of(data), "target": list(data.target)}
     part = {"table": asked.pop("table", None), "query": asked.pop("query_sql", None)}
     if output.exists() and not is_store(output):
         raise ValueError(f"--output {output} is there already, and is not a store: give another name.")
