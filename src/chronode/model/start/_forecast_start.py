@@ -106,7 +106,8 @@ def choose_maps(
     if is_short(train) and is_plain(train) and in_place(parts, relative):
         values = stretch_of(parts, relative[0], relative, horizon)
         seasons = calendar_seasons(train) or (season,)
-        family = classical_family(values, seasons, steps, horizon, relative[0])
+        complete = bool(np.isfinite(values).all())  # the validation part may miss some
+        family = classical_family(values, seasons, steps, horizon, relative[0]) if complete else None
         if family is not None:
             return ForecastMaps(description, view, ((Member(family.name, family.maps[0]),),), ((family,),))
     if len(np.intersect1d(train.groups, valid.groups)):
