@@ -109,7 +109,7 @@ def test_demo():
     from chronode.training import Epoch
 
     found = {name: DemoResult(1_234_567, 0.98765, 12345.6, (Epoch(1, 0.5, 0.4),)) for name in LONG}
-    check(rendered(_table(found)), (*LONG, "98.8%", "1,234,567", "12345.60"))
+    check(rendered(_table(found, {"boosting": 0.795})), (*LONG, "98.8%", "1,234,567", "12345.60", "79.5%"))
 
 
 def test_no_command_makes_a_table_that_does_not_fit():
