@@ -59,7 +59,7 @@ COMMANDS = {
     "storms": ("storms.csv", "--forecast", "4", "--channels", "wind"),
     "watch": ("watch.csv", "--target", "exercise"),
     "airports": ("weather.csv", "--forecast", "1d", "--channels", "temp"),
-    "fatty liver": ("nafld2.csv", "--forecast", "1", "--channels", "plt"),
+    "fatty liver": ("nafld2.csv", "--forecast", "1", "--channels", "hdl"),
 }
 CURES = {"storms": ("--id", "name")}
 """Options that an answer names, with which the command is run once more."""

@@ -46,7 +46,7 @@ LAYOUTS = {
     "storms": Layout("name", "when", value="wind"),
     "watch": Layout("recording", "seconds"),
     "airports": Layout("origin", "time_hour", 24, value="temp"),
-    "fatty liver": Layout("id", "days", value="value", where=("test", "plt")),
+    "fatty liver": Layout("id", "days", value="value", where=("test", "hdl")),
 }
 
 
