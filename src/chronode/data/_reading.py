@@ -61,7 +61,8 @@ class Reading:
         ranges: Range of nearly all values of each channel in training; empty if it is not known.
         zoned: Whether dates have a time zone.
         weight: Column with the weights of series; "" for equal weights.
-        reference: Features of the training series, with which live data are compared; None if they are not known.
+        reference: Features of all series of the file of training, its test part included, with which live data are
+            compared, as by `chronode check`; None if they are not known.
 
     Example:
         >>> from chronode.data import from_long, options_like

@@ -17,6 +17,7 @@ from ..data import (
     Sequences,
     calendar_periods,
     counted,
+    database_of,
     files_of,
     holiday_periods,
     is_store,
@@ -229,6 +230,10 @@ def _from_file(config: Config) -> Prepared:
             "task.",
             argument="protocol",
         )
+    asked = next((name for name in ("table", "query_sql") if getattr(data, name) is not None), None)
+    if asked is not None and not database_of(data.source):
+        problem = f"{named(asked, getattr(data, asked))} can be given only for a DuckDB or SQLite file"
+        raise SettingError(problem, argument=asked, cure=f"omit {named(asked)}")
     if is_store(data.source):
         data = as_packed(data)
         config = replace(config, data=data)
