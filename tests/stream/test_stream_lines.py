@@ -326,9 +326,9 @@ def test_the_commands_of_the_readme_run_as_they_stand(home, tmp_path):
     program = tmp_path / "bin" / "chronode"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{MAIN}" "$@"\n')
     program.chmod(0o755)
-    shutil.copytree(home / "run", tmp_path / "runs" / "charts")
+    shutil.copytree(home / "run", tmp_path / "runs" / "events")
     lines = as_lines(events(home / "new.csv"))
-    (tmp_path / "events.jsonl").write_text("\n".join(lines) + "\n")
+    (tmp_path / "new.jsonl").write_text("\n".join(lines) + "\n")
     environment = {**os.environ, "PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}"}
     for command in commands:
         done = subprocess.run(command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True)
@@ -336,7 +336,7 @@ def test_the_commands_of_the_readme_run_as_they_stand(home, tmp_path):
     assert (tmp_path / "predictions.jsonl").read_text() == answered(Stream(home / "run"), lines)[0]
     row = events(home / "new.csv")[0]
     given = row["charted_at"], {name: row[name] for name in ("hr", "temp")}
-    packed, whole = Stream(tmp_path / "charts.chronode"), Stream(home / "run")
+    packed, whole = Stream(tmp_path / "events.chronode"), Stream(home / "run")
     assert packed.observe("a", *given) == whole.observe("a", *given)
 
 
