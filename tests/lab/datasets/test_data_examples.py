@@ -19,7 +19,8 @@ def test_examples_of_docstrings(name):
     assert doctest.testmod(importlib.import_module(f"chronode.data.{name}")).failed == 0
 
 
-def test_examples_of_the_guide(capsys):
+def test_examples_of_the_guide(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # one of them writes files
     for example in re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL):
         exec(compile(example, str(DOCS), "exec"), {"__name__": "guide"})
     output = capsys.readouterr().out
