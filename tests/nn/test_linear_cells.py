@@ -15,7 +15,7 @@ from scipy.linalg import expm
 
 import chronode
 from chronode.nn import LinearCell
-from chronode.nn.cells._oscillation import motion
+from chronode.nn.cells.linoss import motion
 from chronode.settings import SettingError
 
 LINEAR = {

@@ -168,17 +168,33 @@ def test_repr_shows_what_differs_from_the_defaults(layer, shown):
     assert shown in repr(layer())
 
 
-VARIANTS = {
-    **{"dense-indrnn": "indrnn", "gated-antisymmetric": "antisymmetric", "relu-gru": "gru", "sirnn": "irnn"},
-    **{"ernn": "irnn", "gru-ode": "ct-rnn", "neural-ode": "ct-rnn"},
+FAMILIES = {
+    "antisymmetric": "antisymmetric gated-antisymmetric lipschitz",
+    "cfc": "cfc",
+    "decay": "ct-gru ct-lstm decay-gru gru-d rnn-decay rnn-decay-mmrnn",
+    "elementwise": "dense-indrnn indrnn sru",
+    "fastgrnn": "fastgrnn fastrnn",
+    "irnn": "ernn irnn sirnn",
+    "latent": "latent-ode rnn-vae",
+    "linear": "mingru minlstm",
+    "linoss": "d-linoss linoss",
+    "ltc": "ltc",
+    "mmrnn": "mmrnn",
+    "ncde": "log-ncde ncde",
+    "ode_rnn": "ct-rnn gru-ode neural-ode ode-rnn reciprocal reciprocal-mmrnn",
+    "orthogonal": "exprnn spectral urnn",
+    "oscillators": "cornn lem unicornn",
+    "phased_lstm": "phased-lstm phased-lstm-mmrnn",
+    "skip": "skip-gru skip-lstm",
+    "state_space": "lru s4d s5",
+    "textbook": "gru lstm lstm-dt relu-gru rnn rnn-dt ugrnn",
 }
 
 
-def test_the_file_of_a_model_has_its_name():
-    """A variant, which has the cell of another model, is in the file of that model."""
-    inside = {name: model for name, model in chronode.models().items() if model.cell.__module__.startswith("chronode.")}
+def test_the_models_of_a_family_are_in_one_file():
+    homes = {name: model.cell.__module__ for name, model in chronode.models().items()}
+    inside = {name: home for name, home in homes.items() if home.startswith("chronode.")}
     inside.pop("leaky-doc", None)  # registered by the example of `register`, if that was run before
-    assert len(inside) >= 50
-    for name, model in inside.items():
-        plain = VARIANTS.get(name, name.removesuffix("-mmrnn").removesuffix("-dt"))
-        assert model.cell.__module__ == f"chronode.nn.cells.{plain.replace('-', '_')}"
+    assert inside == {
+        name: f"chronode.nn.cells.{family}" for family, names in FAMILIES.items() for name in names.split()
+    }

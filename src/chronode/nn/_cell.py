@@ -169,6 +169,16 @@ class Cell(nn.Module):
         return getattr(self, f"{name}_name", None) or getattr(self, name)
 
 
+class InputMapCell(Cell):
+    """Base class of cells that see the input through one linear map, `inputs`: `forward` gets W x + b as its x."""
+
+    inputs: nn.Linear
+
+    def project(self, x: Tensor) -> Tensor:
+        """Returns the result of the map."""
+        return self.inputs(x)
+
+
 @constant_to_compilers
 def _why_no_kernel(cell: Cell) -> str | None:
     kernel, name = cell.sequence_kernel, type(cell).__name__

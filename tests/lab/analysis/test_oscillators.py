@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import chronode
 from chronode.lab.analysis import _oscillator_bounds as oscillator_bounds
 from chronode.lab.analysis import _oscillators as oscillators
-from chronode.nn.cells.unicornn import UnICORNNCell
+from chronode.nn.cells.oscillators import UnICORNNCell
 
 few = settings(max_examples=15, deadline=None)
 alphas = st.floats(0.1, 10)

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from ...model import SequenceModel
 from ...nn import Layer
-from ...nn.cells.unicornn import UnICORNNCell
+from ...nn.cells.oscillators import UnICORNNCell
 from ...settings import one_of, whole
 from ...storage import Result
 from ._gradients import gradient_flow

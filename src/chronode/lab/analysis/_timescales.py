@@ -13,14 +13,10 @@ from torch.nn import functional as F
 
 from ...model import SequenceModel
 from ...nn import Cell, CTRNNFlow, Layer, LeakyFlow
-from ...nn.cells.cornn import CoRNNCell
-from ...nn.cells.ct_gru import CTGRUCell
-from ...nn.cells.ct_lstm import CTLSTMCell
-from ...nn.cells.gru_d import GRUDCell
+from ...nn.cells.decay import CTGRUCell, CTLSTMCell, GRUDCell, RNNDecayCell
 from ...nn.cells.ltc import LTCCell
+from ...nn.cells.oscillators import CoRNNCell, UnICORNNCell
 from ...nn.cells.phased_lstm import PhasedLSTMCell
-from ...nn.cells.rnn_decay import RNNDecayCell
-from ...nn.cells.unicornn import UnICORNNCell
 from ...storage import Result
 from ._instrumented import Inputs, Inside, Instrumented, as_layer
 

@@ -1,52 +1,28 @@
-"""The cells: the file of a model has the name of the model, and the docstring of the cell contains its equations.
+"""The cells, a file for each family of models; the docstring of a cell contains its equations.
 
-A variant is in the file of its base model: `ernn` and `sirnn` in `irnn.py`, `neural-ode` and `gru-ode` in
-`ct_rnn.py`, `lstm-dt` in `lstm.py`. Files that begin with `_` hold shared code.
+`chronode.nn.find_model("gru-d").cell` is the class behind a name; variants such as `ernn` and `lstm-dt` share the class of
+their base model.
 """
 
-from ._linear import LinearCell
-from .antisymmetric import AntisymmetricCell
+from .antisymmetric import AntisymmetricCell, LipschitzCell
 from .cfc import CfCCell
-from .cornn import CoRNNCell
-from .ct_gru import CTGRUCell
-from .ct_lstm import CTLSTMCell
-from .ct_rnn import HeldInputCell
-from .d_linoss import DampedLinOSSCell
-from .decay_gru import DecayGRUCell
-from .exprnn import ExpRNNCell
-from .fastgrnn import FastGRNNCell
-from .fastrnn import FastRNNCell
-from .gru import GRUCell
-from .gru_d import GRUDCell
-from .indrnn import IndRNNCell
+from .decay import CTGRUCell, CTLSTMCell, DecayGRUCell, GRUDCell, RNNDecayCell, SubtractingDecayCell
+from .elementwise import IndRNNCell, SRUCell
+from .fastgrnn import FastGRNNCell, FastRNNCell
 from .irnn import EquilibriumCell
-from .latent_ode import LatentODECell
-from .lem import LEMCell
-from .linoss import LinOSSCell
-from .lipschitz import LipschitzCell
-from .log_ncde import LogNCDECell
-from .lru import LRUCell
-from .lstm import LSTMCell
+from .latent import LatentODECell, RNNVAECell
+from .linear import LinearCell, MinGRUCell, MinLSTMCell
+from .linoss import DampedLinOSSCell, LinOSSCell
 from .ltc import LTCCell
-from .mingru import MinGRUCell
-from .minlstm import MinLSTMCell
 from .mmrnn import MixedMemoryCell
-from .ncde import NCDECell
-from .ode_rnn import ODERNNCell
+from .ncde import LogNCDECell, NCDECell
+from .ode_rnn import HeldInputCell, ODERNNCell, ReciprocalCell
+from .orthogonal import ExpRNNCell, SpectralCell, UnitaryCell
+from .oscillators import CoRNNCell, LEMCell, UnICORNNCell
 from .phased_lstm import GapPhasedLSTMCell, PhasedLSTMCell
-from .reciprocal import ReciprocalCell
-from .rnn import RNNCell
-from .rnn_decay import RNNDecayCell, SubtractingDecayCell
-from .rnn_vae import RNNVAECell
-from .s4d import S4DCell
-from .s5 import S5Cell
-from .skip_gru import SkipGRUCell
-from .skip_lstm import SkipLSTMCell
-from .spectral import SpectralCell
-from .sru import SRUCell
-from .ugrnn import UGRNNCell
-from .unicornn import UnICORNNCell
-from .urnn import UnitaryCell
+from .skip import SkipGRUCell, SkipLSTMCell
+from .state_space import LRUCell, S4DCell, S5Cell
+from .textbook import GRUCell, LSTMCell, RNNCell, UGRNNCell
 
 __all__ = [
     "AntisymmetricCell",

@@ -6,12 +6,12 @@ import torch
 from torch import Tensor, nn
 
 from ...settings import whole
-from .._cell import Cell, State
+from .._cell import InputMapCell, State
 from .._registry import register
 
 
 @register("cfc", paper="Hasani et al. 2022, Closed-form continuous-time networks", time="native")
-class CfCCell(Cell):
+class CfCCell(InputMapCell):
     """CfC: two candidate states, and a gate that moves from one to the other with time.
 
         q = 1.7159 tanh(0.666 (W x + U h + b))                 (further backbone layers: the same of q)
@@ -49,10 +49,6 @@ class CfCCell(Cell):
                 nn.init.xavier_uniform_(weight)
         for head in self.heads.weight.detach().chunk(4):
             nn.init.xavier_uniform_(head)
-
-    def project(self, x: Tensor) -> Tensor:
-        """Returns W x + b."""
-        return self.inputs(x)
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
         """Performs one step."""

@@ -8,7 +8,7 @@ from torch.func import jacfwd, vmap
 
 from ...kernels import Kernel, equilibrium, need_values
 from ...settings import number, one_of, whole
-from .._cell import Cell, State, counter
+from .._cell import InputMapCell, State, counter
 from .._registry import register
 
 ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh, "sigmoid": torch.sigmoid}
@@ -17,7 +17,7 @@ ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh, "sigmoid": torch.sigmoid}
 @register("irnn", paper="Kag, Zhang & Saligrama 2020, iRNN", time="none")
 @register("sirnn", paper="Kag, Zhang & Saligrama 2020, iRNN with K = 1", time="none", K=1)
 @register("ernn", paper="Kag, Zhang & Saligrama 2019, ERNN", time="none", K=3)
-class EquilibriumCell(Cell):
+class EquilibriumCell(InputMapCell):
     """iRNN/ERNN: K steps of a recursion towards the equilibrium f(g + s h, x) = γ (g + s h).
 
         f(q, x) = φ(P (U q + W x + b))                     (depth 1; each further layer: φ(U_i f + b_i))
@@ -127,10 +127,6 @@ class EquilibriumCell(Cell):
         """Returns h = 0, and the step count if η depends on the step."""
         h = like.new_zeros(batch, self.hidden_size)
         return (h, counter(like, batch)) if self.eta_steps else (h,)
-
-    def project(self, x: Tensor) -> Tensor:
-        """Returns W x + b."""
-        return self.inputs(x)
 
     def times_u(self, q: Tensor) -> Tensor:
         """Returns U q for each row."""

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from ...kernels import Kernel, mixed_memory
 from ...settings import number, one_of
-from .._cell import Cell, State
+from .._cell import InputMapCell, State
 from .._flows import CTRNNFlow, MLPFlow, make_flow
 from .._registry import register
 from .._solvers import FlowSolver
@@ -18,7 +18,7 @@ VARIANTS = ("gated", "paper", "driven")
 
 
 @register("mmrnn", paper="Mixed-memory RNN (ICLR 2021 submission, ODE-LSTM)", time="native")
-class MixedMemoryCell(Cell):
+class MixedMemoryCell(InputMapCell):
     """mmRNN: an LSTM memory c next to a state h that flows for the time dt.
 
         a_f, a_i, a_z, a_o = W x + U h + b               (b_f starts at forget_bias, the rest at 0)
@@ -79,10 +79,6 @@ class MixedMemoryCell(Cell):
         with torch.no_grad():
             self.inputs.bias.zero_()
             self.inputs.bias[:hidden_size] = number("forget_bias", forget_bias)
-
-    def project(self, x: Tensor) -> Tensor:
-        """Returns the contribution of the input to the gates."""
-        return self.inputs(x)
 
     def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
         """Performs one step."""

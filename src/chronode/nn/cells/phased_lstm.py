@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from ...settings import number
 from .._cell import Cell, State, counter
 from .._registry import register
-from .lstm import LSTMCell
+from .textbook import LSTMCell
 
 
 @register("phased-lstm", paper="Neil, Pfeiffer & Liu 2016, Phased LSTM", time="native")

@@ -9,6 +9,8 @@ from torch import Tensor, nn
 
 from ...settings import number, one_of
 from .._cell import Cell, State, counter
+from .._registry import register
+from .textbook import GRUCell, LSTMCell
 
 PAPER = "Campos et al. 2018, Skip RNN"
 
@@ -63,3 +65,23 @@ class SkipCell(Cell):
     def updates(state: State) -> Tensor:
         """Returns the number of updates of each sequence, `(B, 1)`; λ times it is the budget loss of the paper."""
         return state[-1]
+
+
+@register("skip-gru", paper=PAPER, time="none")
+class SkipGRUCell(SkipCell):
+    """Skip GRU: a GRU that skips steps.
+
+    State: (h, ũ, updates). Equations and arguments: see `SkipCell`.
+    """
+
+    inner = GRUCell
+
+
+@register("skip-lstm", paper=PAPER, time="none")
+class SkipLSTMCell(SkipCell):
+    """Skip LSTM: an LSTM that skips steps.
+
+    State: (h, c, ũ, updates). Equations and arguments: see `SkipCell`.
+    """
+
+    inner = LSTMCell

@@ -1,4 +1,4 @@
-"""Base classes of cells that are linear in their state: h' = M h + F."""
+"""Cells that are linear in their state, h' = M h + F: base classes, minGRU and minLSTM."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from ...settings import whole
 from .._cell import Cell, State, Step
+from .._registry import register
 
 Matrix = tuple[tuple[Tensor | float, ...], ...]
 """The rows of M, 1 x 1 or 2 x 2 per unit: each entry is a number or a tensor `(units,)` or `(B, units)`."""
@@ -99,3 +100,85 @@ class StateSpaceCell(LinearCell):
     def readout(self, state: State, u: Tensor) -> Tensor:
         """Returns Re(C h) + D x; h is the last pair of the state."""
         return F.linear(torch.cat(state[-2:], dim=-1), self.C) + u[..., 2 * self.units :]
+
+
+class GatedLinearCell(LinearCell):
+    """Base class of minGRU and minLSTM: h' = h e^(-r dt) + c (1 - e^(-r dt)), r and c from the input.
+
+    Args:
+        input_size: Number of features D.
+        hidden_size: Number of units H.
+        gates: Number of gates.
+    """
+
+    def __init__(self, input_size: int, hidden_size: int, gates: int):
+        super().__init__(input_size, hidden_size)
+        self.inputs = nn.Linear(input_size, (gates + 1) * hidden_size)
+
+    def project(self, x: Tensor) -> Tensor:
+        """Returns (r, c)."""
+        *gates, candidate = self.inputs(x).split(self.hidden_size, dim=-1)
+        return torch.cat([self.forgetting(*gates), candidate], dim=-1)
+
+    def forgetting(self, *gates: Tensor) -> Tensor:
+        """Returns r from the pre-activations of the gates."""
+        raise NotImplementedError
+
+    def recurrence(self) -> Recurrence:
+        """Returns the function that computes M and F."""
+
+        def at(u: Tensor, dt: Tensor) -> tuple[Matrix, State]:
+            rate, candidate = u.chunk(2, dim=-1)
+            kept = -rate * dt
+            return ((torch.exp(kept),),), (-torch.expm1(kept) * candidate,)
+
+        return at
+
+
+@register("mingru", paper="Feng et al. 2024, minGRU", time="native")
+class MinGRUCell(GatedLinearCell):
+    """minGRU: a GRU whose gate and candidate depend on the input alone.
+
+        r = softplus(W_z x + b_z),   z = 1 - exp(-r dt)
+        y = h' = (1 - z) ⊙ h + z ⊙ (W_c x + b_c)
+
+    With dt = 1, z = σ(W_z x + b_z), the paper's model.
+
+    State: (h,).
+
+    Args:
+        input_size: Number of features D.
+        hidden_size: Number of units H.
+    """
+
+    def __init__(self, input_size: int, hidden_size: int):
+        super().__init__(input_size, hidden_size, gates=1)
+
+    def forgetting(self, *gates: Tensor) -> Tensor:
+        """Returns r."""
+        return F.softplus(gates[0])
+
+
+@register("minlstm", paper="Feng et al. 2024, minLSTM", time="native")
+class MinLSTMCell(GatedLinearCell):
+    """minLSTM: an LSTM without output gate whose gates and candidate depend on the input alone.
+
+        f, i = σ(W_f x + b_f), σ(W_i x + b_i),   z = 1 - (f/(f + i))^dt
+        y = h' = (1 - z) ⊙ h + z ⊙ (W_c x + b_c)
+
+    With dt = 1, h' = f/(f + i) ⊙ h + i/(f + i) ⊙ c, the paper's model.
+
+    State: (h,).
+
+    Args:
+        input_size: Number of features D.
+        hidden_size: Number of units H.
+    """
+
+    def __init__(self, input_size: int, hidden_size: int):
+        super().__init__(input_size, hidden_size, gates=2)
+
+    def forgetting(self, *gates: Tensor) -> Tensor:
+        """Returns -log(f/(f + i)) = softplus(log i - log f)."""
+        f, i = gates
+        return F.softplus(F.softplus(-f) - F.softplus(-i))
