@@ -1,7 +1,7 @@
 """The cells, a file for each family of models; the docstring of a cell contains its equations.
 
-`chronode.nn.find_model("gru-d").cell` is the class behind a name; variants such as `ernn` and `lstm-dt` share the class of
-their base model.
+`chronode.nn.find_model("gru-d").cell` is the class behind a name; variants such as `ernn` and `lstm-dt` share the
+class of their base model.
 """
 
 from .antisymmetric import AntisymmetricCell, LipschitzCell
