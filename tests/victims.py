@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -24,7 +22,9 @@ while order := sys.stdin.readline():
     os.close(sender)
     with os.fdopen(receiver) as words:
         first = words.read(1)
-        print(pid, flush=True)
+        print("begun", flush=True)
+        if sys.stdin.readline().strip() == "kill":
+            os.kill(pid, 9)  # not reaped yet, so the number is still its own even if its work is over
         os.waitpid(pid, 0)
         print(first + words.read(), flush=True)
 """
@@ -33,19 +33,22 @@ while order := sys.stdin.readline():
 @contextmanager
 def victims(source: str) -> Iterator[Callable[..., list[str]]]:
     """Gives `killed_after(seconds, *arguments)`: it starts `work(say, *arguments)` of `source`, kills it by SIGKILL
-    so many seconds after its first word, and returns what it said.
+    so many seconds after its first word, and returns what it said. With None seconds it may finish.
     """
     command = [sys.executable, "-c", FORKER, source]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as forker:
         assert forker.stdin is not None and forker.stdout is not None
         orders, replies = forker.stdin, forker.stdout
 
-        def killed_after(seconds: float, *arguments: object) -> list[str]:
-            orders.write(json.dumps(arguments) + "\n")
+        def send(order: str) -> None:
+            orders.write(order + "\n")
             orders.flush()
-            victim = int(replies.readline())
-            time.sleep(seconds)
-            os.kill(victim, signal.SIGKILL)
+
+        def killed_after(seconds: float | None, *arguments: object) -> list[str]:
+            send(json.dumps(arguments))
+            assert replies.readline() == "begun\n"
+            time.sleep(seconds or 0)
+            send("wait" if seconds is None else "kill")
             return replies.readline().split()
 
         yield killed_after
