@@ -28,6 +28,7 @@ from ..training import (
     completed,
     fit_named,
     mean_and_std,
+    outputs_in_order,
     row_losses,
     seconds_of,
     spec_for,
@@ -46,6 +47,8 @@ _LITTLE = 0.5  # share of the loss of a constant prediction that a start has to 
 _NOTHING = 0.05
 # Shares of the loss of the start below which other candidates are not tried, and a candidate is not trained on.
 _CLEAR_WIN, _SOLVED = 0.25, 0.02
+_APART = 2  # best networks that are also trained apart from the start, and averaged with it
+_SHARES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 _NOTHING_LEFT = 0.01  # mean loss of the start below which no network can add to it
 
 
@@ -114,7 +117,10 @@ def race(
     metric = settings.metric or selection_metric(objective)
     objective = objective.with_settings(metric, settings.class_weights, parts.train)
     seconds, variants, began = seconds_of(budget), pools, time.perf_counter()
-    plan = affordable(candidates, parts, settings, seconds, variants=len(pools))
+    if settings.share is not None:
+        candidates, hard = ([replace(one, is_apart=True) for one in group] for group in (candidates, hard))
+    apart = _APART if start == AUTO_START and settings.share is None and not settings.refit else 0
+    plan = affordable(candidates, parts, settings, seconds, variants=len(pools) + apart)
     judged = _judged(parts, settings, plan.folds)
     whole = None if start == "none" else _start(parts, settings, start)
     starts = [None if whole is None else pair.start_of(whole) for pair in judged]
@@ -130,6 +136,7 @@ def race(
             seconds *= 2 if explained > _NOTHING else 4
             ordered = [*candidates, *hard] if parts.train.has_missing else [*hard, *candidates]
             plan, variants = many_updates(ordered, parts, settings, seconds), ()
+            apart = apart if explained > _NOTHING else 0
             course = replace(course, plan=plan, until_clear=True)
     entries = course.run_all(plan.candidates, linear)
     best = best_of(entries, objective)
@@ -139,6 +146,12 @@ def race(
             entries.append((entry, candidate))
             if not entry.fault and beats(entry, best[0], objective, _ERRORS_OF_VARIANTS):
                 best = entry, candidate
+    trained = [(entry, candidate) for entry, candidate in entries if not entry.fault]
+    first = sorted(trained, key=lambda pair: pair[0].value, reverse=objective.better(1.0, 0.0))[:apart]
+    for entry, candidate in course.run_all([replace(candidate, is_apart=True) for _, candidate in first], linear):
+        entries.append((entry, candidate))
+        if not entry.fault and objective.better(entry.value, best[0].value):
+            best = entry, candidate
     decision = decide(entries, best, linear, objective, settings, free, len(judged))
     return replace(decision, settings=_lengthened(decision.settings, plan, free), linear=whole)
 
@@ -195,7 +208,7 @@ class _Course:
             left = [self._seconds(later) for later in candidates[number:]]
             pace, began = used / foreseen if foreseen else 1.0, time.perf_counter()
             self.tell(f"{candidate}: about {pace * left[0]:.0f} s, {pace * sum(left):.0f} s left in all")
-            entry = self._run(candidate, linear)[0]
+            entry, candidate = self._run(candidate, linear)
             entries.append((entry, candidate))
             seconds = time.perf_counter() - began
             used, foreseen = used + seconds, foreseen + left[0]
@@ -218,20 +231,43 @@ class _Course:
 
     def start_entry(self, whole: StartFit) -> RaceEntry:
         """Returns the result of the start alone, by its outputs for held-out series."""
+        return self._entry_of(f"{whole.start.name} alone", self._started())
+
+    def _started(self) -> list[Tensor]:
+        """Returns the outputs of the start for the held-out series of every fold."""
+        fits = [(pair, fitted) for pair, fitted in zip(self.judged, self.starts, strict=True) if fitted is not None]
+        return [
+            fitted.outputs(pair.parts.valid) if fitted.held_out_valid is None else fitted.held_out_valid
+            for pair, fitted in fits
+        ]
+
+    def _entry_of(self, name: str, outputs: Sequence[Tensor], epoch: int = 0) -> RaceEntry:
+        """Returns the result of these outputs for the held-out series of every fold."""
         rows, epochs = [], []
-        for pair, fitted in zip(self.judged, self.starts, strict=True):
-            assert fitted is not None
+        for pair, output in zip(self.judged, outputs, strict=True):
             valid = pair.parts.valid
-            output = fitted.outputs(valid) if fitted.held_out_valid is None else fitted.held_out_valid
             goal = _goal(valid, self.objective)
             scores = self.objective.scores()
             weights = None if valid.weights is None else torch.from_numpy(valid.weights)
             self.objective.measure(scores, output, goal, weights)
             loss = self.objective.loss_of(output, goal, weights=weights)
-            epochs.append([Epoch(0, float("nan"), float(loss.mean), scores.compute())])
+            epochs.append([Epoch(epoch, float("nan"), float(loss.mean), scores.compute())])
             rows.append(weighted_rows(self.objective.row_losses(output, goal).float(), valid))
-        entry = self._entry(f"{whole.start.name} alone", epochs)
-        return replace(entry, rows=torch.cat(rows), folds=len(rows))
+        return replace(self._entry(name, epochs), rows=torch.cat(rows), folds=len(rows))
+
+    def _averaged(self, candidate: Candidate, outputs: Sequence[Tensor], epoch: int) -> tuple[RaceEntry, Candidate]:
+        """Returns the result of the weighted mean of a network and the start with the lowest loss."""
+        started = self._started()
+        shares = _SHARES if self.settings.share is None else (self.settings.share,)
+        best: tuple[RaceEntry, Candidate] | None = None
+        for share in shares:
+            one = replace(candidate, training=candidate.training | {"share": share})
+            mixed = [torch.lerp(b.to(a), a, share) for a, b in zip(outputs, started, strict=True)]
+            entry = self._entry_of(str(one), mixed, epoch)
+            if best is None or entry.metrics["loss"] < best[0].metrics["loss"]:
+                best = entry, one
+        assert best is not None
+        return best
 
     def _run(self, candidate: Candidate, linear: RaceEntry | None) -> tuple[RaceEntry, Candidate]:
         """Trains a candidate on every fold, and returns its best epoch.
@@ -241,12 +277,15 @@ class _Course:
         adapted = replace(self.settings, **{k: v for k, v in candidate.training.items() if k in self.free})
         # On one device: further processes begin with the run of the winner.
         adapted = replace(adapted, epochs=self.plan.epochs, refit=None, early_stop=self.plan.patience, devices=1)
+        if candidate.is_apart:
+            adapted = replace(adapted, share=None)  # chosen when it is trained
         more = {} if self.missing is None else {"missing": self.missing}
         spec = spec_for(self.parts, candidate.model, **candidate.network, **more)
-        curves, rows, stalled = [], [], False
+        curves, rows, outputs, stalled = [], [], [], False
         try:
             for pair, start in zip(self.judged, self.starts, strict=True):
                 watch = _Watch(linear if self.until_clear else None)
+                start = None if candidate.is_apart else start
                 assembly = assemble(pair.parts, spec, adapted, start=start or "none", objective=self.objective)
                 fitted = assembly.fit(on_event=watch)
                 if fitted.stopped == "interrupted" and not watch.solved:
@@ -254,13 +293,19 @@ class _Course:
                 stalled = fitted.stopped == "early" and fitted.best_epoch + self.plan.patience <= len(fitted.history)
                 curves.append(fitted.history)
                 shown = None if start is None else start.held_out_valid
-                rows.append(row_losses(fitted.model, self.objective, pair.parts.valid, shown))
+                if candidate.is_apart:
+                    outputs.append(outputs_in_order(fitted.model, pair.parts.valid))
+                else:
+                    rows.append(row_losses(fitted.model, self.objective, pair.parts.valid, shown))
                 if linear is not None and not fitted.best_epoch and not _improves(fitted):
                     break
                 adapted = replace(adapted, epochs=len(fitted.history), early_stop=0)  # the same for all folds
         except TrainingStopped as error:
             return RaceEntry(str(candidate), float("nan"), {}, 0, str(error)), candidate
-        entry = replace(self._entry(str(candidate), curves), rows=torch.cat(rows), folds=len(curves), stalled=stalled)
+        entry = self._entry(str(candidate), curves)
+        if candidate.is_apart:
+            return self._averaged(candidate, outputs, entry.epochs)
+        entry = replace(entry, rows=torch.cat(rows), folds=len(curves), stalled=stalled)
         if linear is not None and len(curves) < linear.folds:  # on other series, the start has another loss
             entry = replace(entry, value=linear.value, metrics=linear.metrics)
         return entry, candidate

@@ -38,6 +38,7 @@ class Candidate:
         model: Name of the model.
         network: Its size and settings, as for `ModelSpec.for_data`.
         training: Training settings that belong to it.
+        is_apart: Whether it is trained without the start, and their weighted mean is the answer.
 
     Example:
         >>> print(Candidate("gru", {"hidden_size": 16, "dropout": 0.2}, {"average": "ema"}))
@@ -47,6 +48,7 @@ class Candidate:
     model: str
     network: dict[str, Any] = field(default_factory=dict)
     training: dict[str, Any] = field(default_factory=dict)
+    is_apart: bool = False
 
     def __str__(self) -> str:
         settings = {"H": self.network.get("hidden_size", 64), **self.network, **self.training}

@@ -146,6 +146,13 @@ class SequenceModel(nn.Module):
             nn.init.zeros_(network.head.weight)
             nn.init.zeros_(network.head.bias)
 
+    def scale_heads(self, factor: float) -> None:
+        """Multiplies the outputs of all networks, apart from those of the start."""
+        with torch.no_grad():
+            for network in self.networks:
+                network.head.weight.mul_(factor)
+                network.head.bias.mul_(factor)
+
     @property
     def is_linear(self) -> bool:
         """Whether the model is its linear start alone: a network with a head of zeros adds nothing."""

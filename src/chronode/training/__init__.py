@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         evaluate,
         evaluate_targets,
         known_rows,
+        outputs_in_order,
         predict,
         row_losses,
         standard_error,

@@ -22,7 +22,7 @@ from ._crew import Helpers, WorkerLost
 from ._events import Event, Hooks, Note, Saves
 from ._objective import Objective, class_counts
 from ._settings import STARTS, Settings
-from ._start import add_start, not_worse_than_naive, refit_start
+from ._start import add_start, joined, not_worse_than_naive, refit_start
 from ._task import Task, find_task
 from ._trained import Trained
 
@@ -67,16 +67,20 @@ class Assembly:
         if resume and store is None:
             raise ValueError("resume=True needs store=..., which holds the state of the run.")
         hooks = Hooks(on_event, store, 60 * number("save_minutes", save_minutes, at_least=0))
+        share = self.settings.share
         with _own_random_numbers(self.settings.seed):
             torch.set_rng_state(self.random)
             if on_event is not None:
                 for note in self.notes:
                     on_event(Note(note))
-            # Outputs of the linear start belong to certain series, not to those drawn again in every epoch.
-            held_out = None if self.linear is None or self.parts.fresh is not None else self.linear.held_out
-            options = {"resume": resume, "notes": self.notes, "started": held_out}
-            options["valid_started"] = None if self.linear is None else self.linear.held_out_valid
+            options: dict[str, Any] = {"resume": resume, "notes": self.notes}
+            if self.linear is not None and share is None:
+                # Outputs of the linear start belong to certain series, not to those drawn again in every epoch.
+                options["started"] = None if self.parts.fresh is not None else self.linear.held_out
+                options["valid_started"] = self.linear.held_out_valid
             fitted = self._trained(hooks, helpers=helpers, **options)
+        if self.linear is not None and share is not None and fitted.best_epoch:
+            fitted = joined(fitted, self.parts, self.linear, share)
         fitted, linear = not_worse_than_naive(fitted, self.parts, self.linear, per_step=self.forecast)
         if on_event is not None:
             for note in fitted.notes[len(self.notes) :]:
@@ -85,7 +89,7 @@ class Assembly:
             alone = None if linear is None or fitted.best_epoch or self.parts.fresh is not None else linear.held_out
             calibrate(fitted.model, self.parts, alone)
         if linear is not None and self._refits_start(fitted):
-            refit_start(fitted.model, linear, self.parts)
+            refit_start(fitted.model, linear, self.parts, 1.0 if fitted.record.joined is None else 1.0 - (share or 0.0))
         return fitted
 
     def _trained(self, hooks: Hooks, **about: Any) -> Trained:
@@ -151,6 +155,12 @@ def assemble(
     settings = settings or Settings()
     if isinstance(start, str):
         one_of("start", start, STARTS)
+    if settings.share is not None and start == "none":
+        raise SettingError(
+            f"{named('share', settings.share)} is a share in the mean of a network and its start: add "
+            f"{named('start', 'stacked')}, or omit {named('share')}.",
+            argument="share",
+        )
     if settings.epochs == 0 and start == "none" and not isinstance(model, SequenceModel) and not settings.refit:
         raise SettingError(
             f"{named('epochs', 0)} leaves the network untrained: use {named('start', 'linear')} for the linear model "

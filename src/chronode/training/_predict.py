@@ -84,6 +84,12 @@ def outputs(model: SequenceModel, data: Sequences, started: Tensor | None = None
             yield batch, model(batch.x.to(device), started=start, **times)
 
 
+def outputs_in_order(model: SequenceModel, data: Sequences) -> Tensor:
+    """Returns the logits or values `(N, K)` of the model for all series with one target each."""
+    rows = [(batch.rows, output.cpu()) for batch, output in outputs(model, data)]
+    return torch.cat([output for _, output in rows])[torch.cat([row for row, _ in rows]).argsort()]
+
+
 def evaluate(
     model: SequenceModel, objective: Objective, data: Sequences, started: Tensor | None = None
 ) -> dict[str, float]:

@@ -56,6 +56,8 @@ class Settings:
         metric: Metric on the validation part that chooses the best epoch, or "loss"; by default that of the task, and
             for your own data the loss, or "auroc" if a class is rare. Among equal epochs the one with the lower loss is
             chosen.
+        share: Share of the network in a weighted mean with its start, between 0 and 1: both are then fitted apart from
+            each other. By default the network learns what the start leaves, or a race of models chooses.
         refit: Whether to train on the training and validation series together and keep the weights of the last epoch;
             `chronode train` and the estimators choose the number of epochs by cross-validation first. By default if
             the model is chosen automatically and there are fewer than 500 series.
@@ -101,6 +103,7 @@ class Settings:
     average_start: int = option(1, "Training", 10, at_least=1)
     early_stop: int | None = option(None, "Training", 5, at_least=0)
     metric: str | None = option(None, "Training", "auroc")
+    share: float | None = option(None, "Training", 0.5, above=0, below=1)
     refit: bool | None = option(None, "Training", "--refit")
     seed: int = option(0, "Training", 1, at_least=0)
     tbptt: int = option(0, "Training", 100, at_least=0)

@@ -30,7 +30,7 @@ _FEW_WINDOWS = 3
 
 
 def add_start(network: SequenceModel, parts: Parts, settings: Settings, start: str | StartFit = "linear") -> StartFit:
-    """Puts the network behind a linear model, and returns how that model was fitted.
+    """Puts the network behind a linear model, and returns how that model was fitted; with a share, they stay apart.
 
     Its held-out outputs are those of models that did not see the series, so that the network does not learn to trust a
     linear model more than it deserves on other series.
@@ -49,19 +49,19 @@ def add_start(network: SequenceModel, parts: Parts, settings: Settings, start: s
         )
     if spec.symbols is not None:
         raise SettingError(f"{named('start', start)} needs numbers: symbols have no linear start.", argument="start")
-    if isinstance(start, StartFit):
-        put_start(network, start)
-        return start
     if start in ("summaries", "stacked") and spec.relative is not None:
         raise SettingError(
             f"a forecast from windows starts from their last values: use {named('start', 'linear')}.", argument="start"
         )
     valid = parts.valid[:0] if settings.refit else parts.valid  # with a refit, they are training series too
-    if spec.relative is None:
+    if isinstance(start, StartFit):
+        fitted = start
+    elif spec.relative is None:
         fitted = fit_named(start, parts.train, valid, settings.seed)
     else:
         fitted = fit_forecast(parts.train, valid, spec.relative, seed=settings.seed)
-    put_start(network, fitted)
+    if settings.share is None:
+        put_start(network, fitted)
     return fitted
 
 
@@ -72,14 +72,15 @@ def fit_named(start: str, train: Sequences, valid: Sequences, seed: int) -> Star
     return fit_start(train, valid, kinds=("summaries",) if start == "summaries" else None, seed=seed)
 
 
-def refit_start(model: SequenceModel, fitted: StartFit, parts: Parts) -> None:
-    """Fits the linear part once more, to training and validation series together.
+def refit_start(model: SequenceModel, fitted: StartFit, parts: Parts, share: float = 1.0) -> None:
+    """Fits the linear part once more, to training and validation series together; `share` is its share in a mean.
 
     For forecasts, the newest steps are the most telling ones of what follows.
     """
     assert model.spec is not None
     again = fitted.refitted(parts.train, parts.valid.with_classes(parts.train.classes))
     model.spec, model.start = replace(model.spec, start=again.description), again.start.to(model.head.weight.device)
+    model.start.scale_by(share)
 
 
 def put_start(network: SequenceModel, fitted: StartFit) -> None:
@@ -95,12 +96,49 @@ def put_start(network: SequenceModel, fitted: StartFit) -> None:
         >>> model(s.batch([0, 1]).x).argmax(1).tolist()
         [1, 0]
     """
+    _set_start(network, fitted)
+    network.silence()
+
+
+def _set_start(network: SequenceModel, fitted: StartFit) -> None:
     assert network.spec is not None
     network.spec = replace(network.spec, start=fitted.description)
     network.start = copy.deepcopy(fitted.start)
     if network.relative is not None and fitted.relative is not None:
         network.relative.load_state_dict(fitted.relative.state_dict())
-    network.silence()
+
+
+def joined(fitted: Trained, parts: Parts, linear: StartFit, share: float) -> Trained:
+    """Returns the weighted mean of a network and a linear model that were trained apart from each other; the linear
+    model alone if the mean is not better on the validation part.
+
+    Args:
+        fitted: The trained network, without a start; its model is changed in place.
+        parts: Training and validation series, scaled.
+        linear: The linear model.
+        share: Share of the network.
+    """
+    model, chooses = fitted.model, len(parts.valid) and not (fitted.record.settings or Settings()).refit
+    _set_start(model, linear)
+    mean, alone = copy.deepcopy(model), _without_network(model)
+    assert mean.start is not None
+    mean.scale_heads(share)
+    mean.start.scale_by(1 - share)
+    start, both = (_epoch_of(one, number, fitted, parts) for number, one in ((0, alone), (fitted.best_epoch, mean)))
+    values = [fitted.objective.value_of(epoch.valid_loss, epoch.metrics) for epoch in (both, start)]
+    if chooses and not fitted.objective.better(*values):
+        model.silence()
+        record = replace(fitted.record, best_epoch=0, start=start)
+    else:
+        model.load_state_dict(mean.state_dict())
+        record = replace(fitted.record, start=start, joined=both)
+    return replace(fitted, record=record)
+
+
+def _epoch_of(model: SequenceModel, number: int, fitted: Trained, parts: Parts) -> Epoch:
+    """Returns the results of a model on the validation part, as of an epoch of its training."""
+    metrics = evaluate(model, fitted.objective, parts.valid)
+    return Epoch(number, float("nan"), metrics.pop("loss"), metrics, 0.0, 0.0)
 
 
 def not_worse_than_naive(
@@ -176,8 +214,7 @@ def _without_network(model: SequenceModel) -> SequenceModel:
 
 
 def _handed_out(fitted: Trained, model: SequenceModel, parts: Parts, note: str, baseline: str) -> Trained:
-    metrics = evaluate(model, fitted.objective, parts.valid)
-    start = Epoch(0, float("nan"), metrics.pop("loss"), metrics, 0.0, 0.0)
+    start = _epoch_of(model, 0, fitted, parts)
     notes = (*fitted.notes, note)
     record = replace(fitted.record, best_epoch=0, start=start, baseline=baseline, notes=notes)
     return replace(fitted, model=model, record=record)

@@ -34,6 +34,7 @@ class Record:
         steps: Number of optimizer steps.
         notes: Remarks about the data for the user.
         start: Results of the linear start alone, as epoch 0; None without a linear start.
+        joined: Results of the weighted mean of network and start, if they were fitted apart from each other.
         chance: The gain on the linear start, as a share of what is left to gain, that an epoch has to exceed.
         baseline: Baseline whose forecasts these are, because it was better on the validation part: "last value" or
             "seasonal naive (12)"; empty for the model itself.
@@ -48,6 +49,7 @@ class Record:
     steps: int = 0
     notes: tuple[str, ...] = ()
     start: Epoch | None = None
+    joined: Epoch | None = None
     chance: float | None = None
     baseline: str = ""
     settings: Settings | None = None
@@ -103,7 +105,9 @@ class Trained:
 
     @property
     def best(self) -> Epoch | None:
-        """The best epoch by validation; the linear start if no epoch was better."""
+        """The best epoch by validation, joined with a start that was fitted apart; the start if no epoch was better."""
+        if self.record.joined is not None:
+            return self.record.joined
         return self.history[self.best_epoch - 1] if self.best_epoch else self.record.start
 
     @property

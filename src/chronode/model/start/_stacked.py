@@ -67,6 +67,11 @@ class StackedStart(Start):
         parts = sorted(zip((100 * share / share.sum()).tolist(), self.titles, strict=True), key=lambda pair: -pair[0])
         return ", ".join(f"{title} {part:.0f}%" for part, title in parts)
 
+    def scale_by(self, factor: float) -> None:
+        """Multiplies the shares and the bias."""
+        self.get_buffer("share").mul_(factor)
+        self.get_buffer("bias").mul_(factor)
+
     def forward(self, x: Tensor, **times: Tensor | None) -> Tensor:
         """Returns `(B, K)`."""
         outputs = torch.stack([member(x, **times) for member in self.members], dim=-1)

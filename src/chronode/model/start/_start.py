@@ -56,6 +56,10 @@ class Start(nn.Module):
         """Title of a model whose network adds nothing to it."""
         return f"{self.name} alone ({self.kind})"
 
+    def scale_by(self, factor: float) -> None:
+        """Multiplies the outputs by a factor."""
+        raise NotImplementedError
+
     @property
     def num_weights(self) -> int:
         """The number of weights, biases and values of leaves."""
@@ -124,6 +128,11 @@ class LinearStart(FeatureStart):
         """Returns `(B, K)`, or `(B, T, K)` for a target per step."""
         features = self.columns(x, **times)
         return self.of(features, ~features.isnan())
+
+    def scale_by(self, factor: float) -> None:
+        """Multiplies weights and bias."""
+        self.get_buffer("weight").mul_(factor)
+        self.get_buffer("bias").mul_(factor)
 
     def of(self, features: Tensor, is_known: Tensor) -> Tensor:
         """Returns the outputs `(..., K)` of features `(..., F)`, of which some are known."""
