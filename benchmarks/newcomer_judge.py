@@ -111,7 +111,7 @@ def _forecasts(data, made, layout):
         origins = windows[1].astype(int) - 1
     series = {"0": data} if not layout.id else {str(name): part for name, part in data.groupby(layout.id)}
     length = max(2 * layout.season, horizon + 6)
-    rows, test, season = [], [], []
+    rows, test, season, before = [], [], [], []
     first = pd.to_datetime(origins, utc=True).min() if not layout.id else None
     for name, part in series.items():
         values = part[layout.value].ffill().to_numpy(float)
@@ -120,7 +120,10 @@ def _forecasts(data, made, layout):
         last = len(values) if first is None else int((part[layout.time] <= first).sum())
         rows += [_window(values, end, length, horizon) for end in range(2, last - horizon + 1)]
     for name, origin in zip(ids, origins, strict=True):
-        part = series[name if layout.id else "0"]
+        part = series.get(name if layout.id else "0")
+        before.append(part is not None)
+        if part is None:  # it has other readings only
+            continue
         moment = (
             pd.to_datetime(origin, utc=True) if not pd.api.types.is_numeric_dtype(part[layout.time]) else float(origin)
         )
@@ -128,12 +131,15 @@ def _forecasts(data, made, layout):
             moment = moment.tz_localize(None)
         near = part[layout.time] <= (moment + 1e-6 if isinstance(moment, float) else moment)
         values = part[layout.value][near].ffill().to_numpy(float)
+        before[-1] = bool(len(values))
+        if not len(values):  # other columns begin earlier: no rule has a value to start from, and none is judged
+            continue
         test.append(_window(values, len(values), length, 0))
         if layout.season and len(values) >= layout.season:
             season.append([values[-layout.season + step % layout.season] for step in range(horizon)])
     rows = [row for row in rows if np.isfinite(row).all()]
     rows = np.array(rows)[:: max(1, len(rows) // 20_000)]
-    test = np.array(test)
+    test, true, own = np.array(test), true[before], own[before]
     model = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-2, 4, 13)))
     model.fit(rows[:, :-horizon], rows[:, -horizon:] - rows[:, -horizon - 1 : -horizon])
     ridge = np.reshape(model.predict(test), (len(test), horizon)) + test[:, -1:]

@@ -15,6 +15,7 @@ from chronode.export._deployment import Deployment, Graph, exportable
 from chronode.export._onnx import OnnxRunner, write_onnx
 from chronode.export._pt2 import Pt2Runner, write_pt2
 from chronode.export._verify import irregular, predictions, tolerances
+from chronode.model import Link
 
 WINDOW, CHANNELS = 7, ("load", "price")
 OUTPUTS = ("price+1", "price+2", "price+3")
@@ -55,8 +56,9 @@ def graph_of(features, missing, unit, model, alone=False, steps=6, window=WINDOW
             network.start.get_buffer("bias").normal_()
         for parameter in network.head.parameters() if alone else ():
             parameter.zero_()
-    about = {"scaler": SCALER, "target_scaler": SCALER, "unit": unit, "gap": 2.0, "window": window}
-    return Graph.of(Deployment(exportable(network), CHANNELS, OUTPUTS, False, **about))
+    about = {"scaler": SCALER, "unit": unit, "gap": 2.0, "window": window}
+    links = (Link(len(OUTPUTS), scaler=SCALER),)
+    return Graph.of(Deployment(exportable(network), CHANNELS, OUTPUTS, links, **about))
 
 
 def series_for(graph, batch=2, steps=20):

@@ -69,7 +69,7 @@ def check(
         for note in result.notes:
             say_note(console, note)
         console.print(_table(result))
-        if (change := result.metric) is not None:
+        for change in result.metrics:
             ends = f"worse by {change.low:.3g} to {change.high:.3g} ({100 - 200 * change.level:g}% interval)"
             ends = "too few series to tell whether it is worse" if math.isnan(change.low) else ends
             say(console, f"{change.metric}: {change.before:.4g} on the test part, {change.now:.4g} here; {ends}")

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from ..storage import check_new
-from .options import RunFolder, check_order, check_source, this_command, with_plugins
+from .options import OneTarget, RunFolder, check_order, check_source, this_command, with_plugins
 from .predict import Anyway
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def explain(
             callback=check_source,
         ),
     ] = None,
+    target: OneTarget = None,
     of: Annotated[
         str | None,
         typer.Option(
@@ -77,14 +78,17 @@ def explain(
         raise ValueError(f"--output {output} must be a .csv, .parquet or .html file.")
     if output:
         check_new(Path(output), "--output", force=force)
-    trained = load(run, anyway=anyway)
+    whole = load(run, anyway=anyway)
+    trained = whole.of_target(target, "an explanation")
     trained.check("explain")
     console = Console(stderr=json)
     importance = None
     if data is None:
-        importance = permutation_importance(trained, series_of(trained, labeled=True), repeats=repeats)
+        tested = series_of(whole, labeled=True).with_classes(whole.objective.class_names)
+        at = list(whole.by_target).index(trained.output_names()[0]) if whole.objective.heads else 0
+        importance = permutation_importance(trained, tested.by_target[at], repeats=repeats)
     label = "" if importance is None else labeled(importance.metric, trained.objective.positive).replace("_", " ")
-    series = series_of(trained, data, labeled=False, anyway=anyway)
+    series = series_of(whole, data, labeled=False, anyway=anyway)
     for note in series.notes if data else ():
         say_note(console, note)
     explanation = trained.explain(series, of=of, spans=spans) if data is not None or output else None

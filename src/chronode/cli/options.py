@@ -56,6 +56,9 @@ RunFolder = Annotated[
     Path,
     typer.Argument(metavar="RUN", help="Run folder, or a file written by `chronode pack`.", callback=check_folder),
 ]
+OneTarget = Annotated[
+    str | None, typer.Option("--target", help="Target that is meant, for a run with several. [example: outcome]")
+]
 StateFile = Annotated[
     Path | None,
     typer.Option(

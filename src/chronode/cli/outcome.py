@@ -109,6 +109,22 @@ def reason(train: Sequences) -> str:
     return ", ".join(reasons) or "works for most data; the steps are regular, so lstm may work as well"
 
 
+def targets_tables(name: str, targets: Mapping[str, Mapping[str, Any]], metric: str) -> list[Table]:
+    """Returns a table of all targets, or one for each if there are classes among them, whose metrics differ.
+
+    Args:
+        name: Name of the model or of the data.
+        targets: As for `targets_table`; "positive" is the positive one of two classes.
+        metric: As for `targets_table`.
+    """
+    if not targets or all("rmse" in scores["test"] for scores in targets.values()):
+        return [targets_table(targets, metric)] if targets else []
+    return [
+        scores_table(target, {name: scores["test"], **scores["baselines"]}, scores.get("positive"))
+        for target, scores in targets.items()
+    ]
+
+
 def targets_table(targets: Mapping[str, Mapping[str, Any]], metric: str) -> Table:
     """Returns a row for each of several targets, in its own units.
 
@@ -185,8 +201,8 @@ def show_outcome(console: Console, outcome: Outcome) -> None:
     console.print(scores_table(title, rows, summary.get("positive"), len(targets)))
     if short != name:
         say(console, f"model: {name}")
-    if targets:
-        console.print(targets_table(targets, summary["metric"]))
+    for table in targets_tables(short, targets, summary["metric"]):
+        console.print(table)
     start, last = summary.get("start"), summary["notes"][-1:]
     if start and start["valid"] is not None and not summary.get("baseline"):
         whole = summary["valid"].get(start["metric"], float("nan"))

@@ -97,7 +97,7 @@ def evaluate(
     Example: chronode evaluate runs/vitals-1 ward_b.csv
     """
     from ..runs import baselines_of, load, series_of
-    from .outcome import print_result, say, say_note, scores_table, targets_table
+    from .outcome import print_result, say, say_note, scores_table, targets_tables
 
     check_order("evaluate", run, data)
     console = Console(stderr=json)
@@ -113,7 +113,11 @@ def evaluate(
         raise SettingError("--output needs --until, --first or --folds: add one of them.", argument="output")
     scores = trained.evaluate(series) | trained.interval_scores(series, trained.levels(_levels(intervals)))
     simple, each = baselines_of(trained, series if data else None), trained.evaluate_targets(series)
-    targets = {target: {"test": row, "baselines": simple.targets.get(target, {})} for target, row in each.items()}
+    positives = {name: part.objective.positive for name, part in trained.by_target.items()}
+    targets = {
+        target: {"test": row, "baselines": simple.targets.get(target, {}), "positive": positives.get(target)}
+        for target, row in each.items()
+    }
     rows, name = simple.overall, data or "test part"
     if json:
         plain = _plain({name: scores, **rows})
@@ -128,8 +132,8 @@ def evaluate(
         say(console, f"{run}: {trained.model.title}")
         title, positive = f"{len(series):,} series", trained.objective.positive
         console.print(scores_table(title, {name: scores, **rows}, positive, len(targets)))
-        if targets:
-            console.print(targets_table(targets, trained.objective.metric))
+        for table in targets_tables(name, targets, trained.objective.metric):
+            console.print(table)
 
 
 def _cross_validate(

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from ..settings import SettingError, named
 from .flags import words
-from .options import RunFolder, with_plugins
+from .options import OneTarget, RunFolder, with_plugins
 
 if TYPE_CHECKING:
     from ..runs import TwoClassRows
@@ -24,6 +24,7 @@ def attach(app: typer.Typer) -> None:
 
 def threshold(
     run: RunFolder,
+    target: OneTarget = None,
     cost: Annotated[
         str,
         typer.Option(
@@ -53,7 +54,7 @@ def threshold(
     Example: chronode threshold runs/vitals-1 --cost fn=5,fp=1
     """
     from ..judge import choose_threshold
-    from ..runs import check_two_classes, load, prepared_of, set_threshold, two_class_rows, validation_rows
+    from ..runs import for_threshold, load, set_threshold, tested_rows, validation_rows
     from .outcome import print_result, say, say_note
 
     rule: dict[str, Any] = {"cost": _costs(cost), "sensitivity": sensitivity, "specificity": specificity}
@@ -61,18 +62,18 @@ def threshold(
     if len(rule) + (value is not None) + reset > 1:
         raise ValueError("pass only one of --cost, --sensitivity, --specificity, --value and --reset.")
     trained = load(run)
-    check_two_classes(trained)
+    objective = for_threshold(trained, target).objective
     console = Console(stderr=json)
-    valid = validation_rows(trained) if rule else None
+    valid = validation_rows(trained, target) if rule else None
     if valid is not None and valid.note:
         say_note(console, valid.note)
     chosen = (
         choose_threshold(valid.chances, valid.positive, weights=valid.weights, **rule) if valid is not None else value
     )
-    objective = set_threshold(run, chosen) if rule or value is not None or reset else trained.objective
-    test = prepared_of(trained).parts.test
-    parts = {} if valid is None else {"validation": valid}
-    parts |= {"test": two_class_rows(trained, test)} if len(test) else {}
+    if rule or value is not None or reset:
+        objective = set_threshold(run, chosen, target)
+    tested = tested_rows(trained, target)
+    parts = {name: rows for name, rows in (("validation", valid), ("test", tested)) if rows is not None}
     if json:
         rates = {name: _rates(rows, objective.threshold).as_dict() for name, rows in parts.items()}
         result = {"run": str(run), "positive": objective.positive, "threshold": objective.threshold, "rates": rates}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from ..settings import SettingError, named, one_of
 from ._rows import StepRows, make_plan
 from ._sequences import Sequences
-from ._target import Target, array_target, cast, ids_of, look_at_channels, names_of, value_type
+from ._target import Target, array_target, cast, ids_of, look_at_channels, names_of, several, value_type
 from ._times import STEPS, Clock, Moments, median_gap, to_clock
 
 
@@ -95,7 +95,7 @@ def from_list(
     *,
     times: Sequence[ArrayLike] | None = None,
     dt: Sequence[ArrayLike] | None = None,
-    target: Sequence[Any] | NDArray[Any] | None = None,
+    target: Sequence[Any] | NDArray[Any] | Mapping[str, Any] | None = None,
     per_step: bool | None = None,
     kind: str = "auto",
     classes: Sequence[str] | None = None,
@@ -115,7 +115,7 @@ def from_list(
         times: For each series, `(T_i,)` numbers, datetime64 or ISO text; if None, the steps are counted.
         dt: For each series, `(T_i,)` time since the previous observation, instead of times; the first is kept as it is.
         target: One row per series: `(N,)` classes or numbers, `(N, K)` numbers; or for each series an array with a
-            row per step.
+            row per step. Several targets with classes among them are given by their names, `{"sick": [...], ...}`.
         per_step: Whether the target has a row per step; by default it has if its arrays are as long as the series.
         kind: Kind of target: "class", "value", or "auto": whole numbers, text and booleans are classes.
         classes: Names of the classes in the order of their numbers; whole-number targets are indices into it.
@@ -154,8 +154,10 @@ def from_list(
     if dt is not None:
         pieces = [numeric("dt", piece).astype(np.float64) for piece in matching("dt", dt, sizes)]
         gaps = np.concatenate(pieces), np.concatenate([np.cumsum(piece) for piece in pieces])
-    if target is not None and per_step is not False and (per_step or is_per_step(target, sizes)):
-        target, per_step = np.concatenate(matching("target", target, sizes)), True
+    targets = target if isinstance(target, Mapping) else {"target": target}
+    if target is not None and per_step is not False and (per_step or is_per_step(next(iter(targets.values())), sizes)):
+        joined = {name: np.concatenate(matching(name, rows, sizes)) for name, rows in targets.items()}
+        target, per_step = joined if isinstance(target, Mapping) else joined["target"], True
     return _assemble(
         np.concatenate(parts),
         sizes,
@@ -181,7 +183,7 @@ def _assemble(
     lengths: NDArray[np.int64],
     times: NDArray[Any] | None,
     gaps: tuple[NDArray[np.float64], NDArray[np.float64]] | None,
-    target: ArrayLike | None,
+    target: ArrayLike | Mapping[str, ArrayLike] | None,
     per_step: bool,
     *,
     kind: str = "auto",
@@ -253,12 +255,17 @@ def _follow(plan: StepRows, values: NDArray[Any], goal: Target | None) -> tuple[
     else:
         values = plan.first(values)
     if goal is not None and goal.per_step:
-        if goal.classes is None:
-            moved = np.stack([plan.mean(column).astype(goal.values.dtype) for column in goal.values.T], axis=1)
-        else:
-            moved = np.where((codes := plan.last(goal.values)) < 0, -100, codes).astype(np.int32)
-        goal = Target(moved, True, goal.classes, goal.names)
+        goal = several([_moved(plan, part) for part in goal.parts])
     return values, goal
+
+
+def _moved(plan: StepRows, goal: Target) -> Target:
+    """Returns a target per step in the order of the plan."""
+    if goal.classes is None:
+        moved = np.stack([plan.mean(column).astype(goal.values.dtype) for column in goal.values.T], axis=1)
+    else:
+        moved = np.where((codes := plan.last(goal.values)) < 0, -100, codes).astype(np.int32)
+    return Target(moved, True, goal.classes, goal.names)
 
 
 def _from_gaps(

@@ -137,6 +137,8 @@ def _target(s: Sequences) -> tuple[str, dict[str, int]]:
     target = s.target
     if target is None:
         return "", {}
+    if target.levels:
+        return "; ".join(_target(part)[0] for part in s.by_target), {}
     name = ", ".join(target.names[:3]) + (", ..." if len(target.names) > 3 else "")
     each = " per step" if target.per_step else ""
     if target.classes is None:
@@ -243,6 +245,8 @@ def _on_ids(s: Sequences) -> list[str]:
 
 def _on_labels(s: Sequences) -> list[str]:
     target = s.target
+    if target is not None and target.levels:
+        return [note for part in s.by_target for note in _on_labels(part)]
     if target is None or target.classes is None:
         return []
     notes, name = [], target.names[0]

@@ -70,6 +70,7 @@ def head_of(s: Sequences) -> dict[str, Any]:
     target = s.target
     if target is not None:
         header["target"] = {"per_step": target.per_step, "classes": target.classes, "names": target.names}
+        header["target"] |= {"levels": target.levels} if target.levels else {}
     return header
 
 
@@ -111,6 +112,7 @@ class _TargetHead:
     per_step: bool
     classes: tuple[str, ...] | None
     names: tuple[str, ...]
+    levels: tuple[tuple[str, ...] | None, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -186,7 +188,12 @@ def _target(values: NDArray[Any], head: _TargetHead) -> Target:
         labels = values[values != UNKNOWN]
         if labels.size and (labels.min() < 0 or labels.max() >= len(head.classes)):
             raise ValueError(f"target must be from 0 to {len(head.classes) - 1}, the number of its class.")
-    return Target(values, head.per_step, head.classes, head.names)
+    target = Target(values, head.per_step, head.classes, head.names, None, head.levels)
+    if len(head.levels) not in (0, len(head.names)):
+        raise ValueError(f"target has {len(head.levels)} levels for {len(head.names)} names.")
+    for part in target.parts if head.levels else ():
+        _target(part.values, _TargetHead(head.per_step, part.classes, part.names))
+    return target
 
 
 # ---- arrays ------------------------------------------------------------------------------------------------

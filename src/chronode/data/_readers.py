@@ -277,6 +277,10 @@ def options_like(train: Sequences) -> dict[str, Any]:
         if train.clock.format or not train.clock.dates:
             options["time_format"] = train.clock.format or NUMBER
     if train.target is not None:
-        options |= {"kind": train.target.kind, "per_step": train.target.per_step}
-        options["classes"] = None if train.target.classes is None else list(train.target.classes)
+        kind = "auto" if train.target.levels else train.target.kind  # the classes tell which target has some
+        options |= {"kind": kind, "per_step": train.target.per_step}
+        classes = train.target.levels or train.target.classes
+        options["classes"] = (
+            None if classes is None else [list(each) if isinstance(each, tuple) else each for each in classes]
+        )
     return options

@@ -136,6 +136,8 @@ class Scaler:
         goal = used.target if used.target is None or used.target.per_step else train.target
         goal = goal if target and goal is not None and goal.classes is None else None
         goals = [] if goal is None else [_moments(column) for column in goal.values.T]
+        for index, names in enumerate(() if goal is None else goal.levels):
+            goals[index] = goals[index] if names is None else (0.0, 1.0)
         fixed = [] if train.static is None else [_moments(column) for column in train.static.T]
         for index, name in enumerate(train.static_names):  # known values of the future are scaled like their channel
             channel, _ = future_place(name, train.channels)
@@ -267,6 +269,14 @@ class Scaler:
         for index, shape in enumerate(self.target_shapes):
             shaped[..., index] = shape.apply(shaped[..., index])
         return (shaped - np.asarray(self.target_mean)) / np.asarray(self.target_std)
+
+    def of_target(self, index: int, *, classes: bool) -> Scaler:
+        """Returns the scaler of one of several targets, by its number; that of classes leaves them as they are."""
+        if not self.targets:
+            return self
+        one = slice(index, index if classes else index + 1)
+        names = ("targets", "target_mean", "target_std", "target_shapes")
+        return replace(self, **{name: getattr(self, name)[one] for name in names})
 
     def _target(self, target: Target | None) -> Target | None:
         if not self.targets or target is None:

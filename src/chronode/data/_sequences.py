@@ -15,7 +15,7 @@ from ..system import drawn
 from ._gaps import Gaps
 from ._names import listed
 from ._stored_rows import StoredRows
-from ._target import Target
+from ._target import ClassNames, Target
 from ._times import STEPS, Clock, median_gap
 
 if TYPE_CHECKING:  # files are read, and mistakes answered, before torch is imported
@@ -166,7 +166,7 @@ class Sequences:
         weights = weights / max(float(weights.mean()), 1e-300)
         return np.repeat(weights, self.lengths) if self.target.per_step else weights
 
-    def with_classes(self, classes: Sequence[str] | None) -> Sequences:
+    def with_classes(self, classes: ClassNames) -> Sequences:
         """Returns the series with labels numbered as in `classes` (from training); an unseen class is an error."""
         if self.target is None or classes is None:
             return self
@@ -319,6 +319,18 @@ class Sequences:
     def classes(self) -> tuple[str, ...] | None:
         """The names of the classes; None if the target is a number or there is no target."""
         return None if self.target is None else self.target.classes
+
+    @property
+    def class_names(self) -> ClassNames:
+        """The names of the classes; of several targets with classes among them, those of each."""
+        return None if self.target is None else self.target.class_names
+
+    @property
+    def by_target(self) -> tuple[Sequences, ...]:
+        """The series with each target that has a loss of its own; themselves for a single one."""
+        if self.target is None or not self.target.levels:
+            return (self,)
+        return tuple(replace(self, target=part) for part in self.target.parts)
 
     def median_gap(self) -> float | None:
         """Returns the median time between observations in the unit of the clock; None if there are no times or no

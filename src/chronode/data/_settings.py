@@ -34,7 +34,7 @@ class LikeOptions(TypedDict, total=False):
     time_format: str
     kind: str
     per_step: bool
-    classes: list[str] | None
+    classes: list[str | list[str] | None] | None
 
 
 class ReadOptions(LikeOptions, total=False):

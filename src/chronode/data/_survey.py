@@ -16,7 +16,7 @@ from ._names import counted, known_column, known_columns, listed, one_or_more
 from ._table import UNNAMED
 from ._table_columns import categories_of, kind_of, labels_of
 from ._table_source import quoted
-from ._target import class_target
+from ._target import class_target, kinds_of
 from ._times import to_clock
 
 _MOST_DISTINCT = 100_001
@@ -156,15 +156,18 @@ class _Questions:
         if not targets:
             return {}
         facts: dict[str, Any] = {}
-        kind = self.asked.get("kind", "auto")
-        if len(targets) == 1 and kind != "value":
-            values = self._distinct(targets[0])
-            kind = kind_of(values) if kind == "auto" else kind
-            if kind == "class":
-                labels = labels_of(values, targets[0])[1]
-                class_target(np.arange(len(labels)), labels, per_step=False, name=targets[0])
-                facts["classes"] = labels
-        facts["kind"] = "value" if kind == "auto" else kind
+        levels: list[list[str] | None] = []
+        for name, kind in zip(targets, kinds_of(self.asked.get("kind", "auto"), targets), strict=True):
+            levels.append(None)
+            values = None if kind == "value" else self._distinct(name)
+            if values is not None and (kind == "class" or kind_of(values) == "class"):
+                labels = labels_of(values, name)[1]
+                class_target(np.arange(len(labels)), labels, per_step=False, name=name)
+                levels[-1] = labels
+        facts["kind"] = "value"
+        if any(labels is not None for labels in levels):
+            facts["kind"] = "class" if len(levels) == 1 else "auto"  # the classes tell which target has some
+            facts["classes"] = levels[0] if len(levels) == 1 else levels
         if self.asked.get("per_step") is None:
             facts["per_step"] = self._changes(targets)
         return facts

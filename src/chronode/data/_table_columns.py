@@ -13,7 +13,18 @@ from ._cells import first_text, is_numeric, is_text, not_numeric, numbers
 from ._columns import Column, codes
 from ._names import counted, listed
 from ._rows import StepRows
-from ._target import FEW, UNKNOWN, Target, array_target, cast, class_target, number_names, value_target
+from ._target import (
+    FEW,
+    UNKNOWN,
+    Target,
+    array_target,
+    cast,
+    class_target,
+    kinds_of,
+    number_names,
+    several,
+    value_target,
+)
 
 CATEGORICAL = ("error", "codes", "onehot")
 MOST_CATEGORIES = 1000
@@ -205,30 +216,43 @@ def column_target(
     *,
     kind: str,
     per_step: bool | None,
-    classes: Sequence[str] | None,
+    classes: Sequence[Any] | None,
     dtype: Any,
 ) -> tuple[Target, list[str]]:
     """Returns (the target, notes) from columns of the table; the options are those of `from_long`."""
-    one_of("kind", kind, ("auto", "class", "value"))
-    if kind == "class" and len(names) > 1:
-        raise ValueError(f"classes need a single target column, got {listed(names)}.")
-    if kind == "auto":
-        kind = "value" if len(names) > 1 else kind_of(columns[names[0]])
-    if kind == "class":
-        rows, labels = labels_of(columns[names[0]], names[0])
-        steps: NDArray[Any] = plan.last(rows)[:, None]
-    else:
-        labels = []
-        steps = np.stack([plan.mean(_numbers(name, columns[name])) for name in names], axis=1)
-    rows, by_step, notes = _per_series(steps, plan, per_step, names, ids)
-    if kind == "class":
-        target = class_target(rows[:, 0], labels, per_step=by_step, classes=classes, name=names[0])
-        notes += _rare_classes(target, ids, plan.lengths)
-    else:
+    levels = [classes] if len(names) == 1 else classes or [None] * len(names)
+    kinds = kinds_of(kind, names)
+    if classes and len(names) > 1:
+        kinds = ["value" if each is None else "class" for each in levels]
+    kinds = [kind_of(columns[name]) if of == "auto" else of for name, of in zip(names, kinds, strict=True)]
+    texts: list[list[str]] = []
+    steps: list[NDArray[np.float64]] = []
+    for name, of in zip(names, kinds, strict=True):
+        if of == "class":
+            codes_of_rows, labels = labels_of(columns[name], name)
+            chosen = plan.last(codes_of_rows)
+            steps.append(np.where(chosen < 0, np.nan, chosen))
+        else:
+            labels = []
+            steps.append(plan.mean(_numbers(name, columns[name])))
+        texts.append(labels)
+    rows, by_step, notes = _per_series(np.stack(steps, axis=1), plan, per_step, names, ids)
+    if "class" not in kinds:
         target = value_target(rows, per_step=by_step, names=names, dtype=dtype)
-    missing = int((~target.known).sum())
-    if missing:
-        notes.append(f"{counted(missing, 'step' if by_step else 'series')} without target {listed(names)}: kept.")
+    else:
+        parts = []
+        for name, of, labels, each, column in zip(names, kinds, texts, levels, rows.T, strict=True):
+            if of == "class":
+                numbered = np.where(np.isnan(column), -1, column).astype(np.int64)
+                parts.append(class_target(numbered, labels, per_step=by_step, classes=each, name=name))
+                notes += _rare_classes(parts[-1], ids, plan.lengths)
+            else:
+                parts.append(value_target(column, per_step=by_step, names=[name], dtype=dtype))
+        target = several(parts)
+    for part in target.parts:
+        if missing := int((~part.known).sum()):
+            what = counted(missing, "step" if by_step else "series")
+            notes.append(f"{what} without target {listed(part.names)}: kept.")
     return target, notes
 
 
@@ -283,14 +307,11 @@ def _numbers(name: str, column: Column) -> NDArray[np.float64]:
 def _per_series(
     steps: NDArray[Any], plan: StepRows, per_step: bool | None, names: Sequence[str], ids: NDArray[Any]
 ) -> tuple[NDArray[Any], bool, list[str]]:
-    """Returns (rows per series or step, whether per step, notes) from a row per step; unknown codes are -1."""
+    """Returns (rows per series or step, whether per step, notes) from a row per step."""
     if per_step or (per_step is None and len(plan.lengths) == 1):
         return steps, True, []
-    number = steps.dtype.kind == "f"
-    highest = (np.fmax if number else np.maximum).reduceat(steps, plan.starts, axis=0)
-    # Unknown codes are -1; for the minimum they must be the largest.
-    lowered = steps if number else np.where(steps < 0, np.iinfo(steps.dtype).max, steps)
-    changing = (np.fmin.reduceat(lowered, plan.starts, axis=0) < highest).any(axis=1)
+    highest = np.fmax.reduceat(steps, plan.starts, axis=0)
+    changing = (np.fmin.reduceat(steps, plan.starts, axis=0) < highest).any(axis=1)
     if not changing.any():
         return highest, False, []
     first = ids[int(changing.argmax())]

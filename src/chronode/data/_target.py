@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,8 +15,15 @@ from ._names import counted, distinct, listed
 UNKNOWN = -100
 """Class number of unknown labels and of padding, ignored by the cross entropy of torch."""
 
+KINDS = ("auto", "class", "value")
+"""Kinds of a target."""
+
 FEW = 20
 """Whole numbers in a table with at most this many different values are classes."""
+
+
+ClassNames = tuple[str, ...] | tuple[tuple[str, ...] | None, ...] | None
+"""Names of classes; of several targets with classes among them, those of each, None for a number."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,11 +31,13 @@ class Target:
     """Targets of series or steps.
 
     Attributes:
-        values: Classes: `(rows,)` int32, UNKNOWN where there is no label; numbers: `(rows, targets)`, NaN where none.
+        values: Classes: `(rows,)` int32, UNKNOWN where there is no label; numbers: `(rows, targets)`, NaN where none;
+            several targets with classes among them: `(rows, targets)` too, classes by their numbers.
         per_step: Whether a row is a step; otherwise it is a series.
         classes: Names of the classes by number; None for numbers.
         names: Names of the target columns.
         source: Original numbers, if `values` are rounded or scaled; otherwise None.
+        levels: Of several targets with classes among them: the classes of each, None for a number; otherwise empty.
     """
 
     values: NDArray[Any]
@@ -36,15 +45,52 @@ class Target:
     classes: tuple[str, ...] | None = None
     names: tuple[str, ...] = ("target",)
     source: NDArray[Any] | None = None
+    levels: tuple[tuple[str, ...] | None, ...] = ()
 
     @property
     def kind(self) -> str:
-        """One of "class" and "value"."""
-        return "value" if self.classes is None else "class"
+        """One of "class", "value" and "several"."""
+        return "several" if self.levels else "value" if self.classes is None else "class"
+
+    @property
+    def class_names(self) -> ClassNames:
+        """Names of the classes; of several targets with classes among them, those of each."""
+        return self.levels or self.classes
+
+    @property
+    def num_outputs(self) -> int:
+        """Number of logits and values of a model of this target."""
+        if self.levels:
+            return sum(len(names or ("",)) for names in self.levels)
+        return self.values.shape[1] if self.classes is None else len(self.classes)
+
+    @property
+    def parts(self) -> tuple[Target, ...]:
+        """The targets that have a loss and metrics of their own: each of several with classes among them, otherwise
+        the target itself.
+
+        Example:
+            >>> both = array_target({"sick": ["no", "yes"], "days": [2.5, 4.0]})
+            >>> both.values.tolist(), [part.values.tolist() for part in both.parts]
+            ([[0.0, 2.5], [1.0, 4.0]], [[0, 1], [[2.5], [4.0]]])
+        """
+        if not self.levels:
+            return (self,)
+        parts = []
+        for at, (name, classes) in enumerate(zip(self.names, self.levels, strict=True)):
+            columns = [None if array is None else array[:, at : at + 1] for array in (self.values, self.source)]
+            values = columns[0]
+            if classes is not None and values is not None:
+                values, columns[1] = np.where(np.isnan(values), UNKNOWN, values)[:, 0].astype(np.int32), None
+            assert values is not None
+            parts.append(replace(self, values=values, classes=classes, names=(name,), source=columns[1], levels=()))
+        return tuple(parts)
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """`(rows,)` whether the target is known; for several numbers, all of them."""
+        """`(rows,)` whether the target is known; for several numbers, all of them; with classes among them, any."""
+        if self.levels:
+            return np.asarray(~np.isnan(self.values).all(axis=1))
         if self.classes is not None:
             return np.asarray(self.values != UNKNOWN)
         return np.asarray(~np.isnan(self.values).any(axis=1))
@@ -58,8 +104,13 @@ class Target:
         """Returns the targets of these rows."""
         return replace(self, values=self.values[rows], source=None if self.source is None else self.source[rows])
 
-    def with_classes(self, classes: Sequence[str]) -> Target:
-        """Returns the labels numbered as in `classes`; any other label is an error."""
+    def with_classes(self, classes: Sequence[Any]) -> Target:
+        """Returns the labels numbered as in `classes`, or as in those of each target; any other label is an error."""
+        if self.levels:
+            if tuple(classes) == self.levels:
+                return self
+            pairs = zip(self.parts, classes, strict=True)
+            return several([part if names is None else part.with_classes(names) for part, names in pairs])
         if self.classes is None:
             raise ValueError(f"the target {self.names[0]!r} is a number, so it has no classes.")
         if tuple(classes) == self.classes:
@@ -74,6 +125,30 @@ class Target:
                 f"had {listed(classes)}. Add examples of them to the training part, or remove these series."
             )
         return replace(self, values=values, classes=tuple(classes))
+
+
+def several(parts: Sequence[Target]) -> Target:
+    """Returns one target of these parts: the part itself, numbers side by side, or numbers and classes."""
+    if len(parts) == 1:
+        return parts[0]
+    columns, sources = [], []
+    for part in parts:
+        is_class = part.classes is not None
+        values = part.values[:, None] if is_class else part.values
+        columns.append(np.where(values == UNKNOWN, np.nan, values) if is_class else values)
+        sources.append(columns[-1] if is_class else part.given)
+    dtype = np.result_type(np.float32, *(part.values.dtype for part in parts if part.classes is None))
+    exact = all(part.source is None for part in parts)
+    names = tuple(name for part in parts for name in part.names)
+    levels = tuple(part.classes for part in parts)
+    return Target(
+        np.concatenate(columns, axis=1).astype(dtype),
+        parts[0].per_step,
+        None,
+        names,
+        None if exact else np.concatenate(sources, axis=1),
+        levels if any(classes is not None for classes in levels) else (),
+    )
 
 
 def class_target(
@@ -116,7 +191,7 @@ def value_target(
 
 
 def array_target(
-    given: ArrayLike,
+    given: ArrayLike | Mapping[str, ArrayLike],
     *,
     kind: str = "auto",
     per_step: bool = False,
@@ -127,7 +202,7 @@ def array_target(
     """Creates a target from an array: whole numbers, text and booleans are classes, other numbers are values.
 
     Args:
-        given: One row per series, or per step of all series one after the other.
+        given: One row per series, or per step of all series one after the other; of several targets, by their names.
         kind: "class", "value" or "auto".
         per_step: Whether the rows are steps.
         classes: Names of the classes; whole numbers are then indices into it.
@@ -138,8 +213,14 @@ def array_target(
         >>> array_target(["walk", "sit", "walk"]).values.tolist(), array_target([0.5, 1.5]).values.tolist()
         ([1, 0, 1], [[0.5], [1.5]])
     """
+    if isinstance(given, Mapping):
+        pairs = zip(given.items(), kinds_of(kind, list(given)), _levels_of(classes, len(given)), strict=True)
+        options: dict[str, Any] = {"per_step": per_step, "dtype": dtype}
+        return several(
+            [array_target(rows, kind=of, classes=each, names=[name], **options) for (name, rows), of, each in pairs]
+        )
     array = np.asarray(given)
-    kind = one_of("kind", kind, ("auto", "class", "value"))
+    kind = one_of("kind", kind, KINDS)
     if kind == "value" or (kind == "auto" and array.dtype.kind == "f"):
         if array.dtype.kind not in "fiub":
             raise ValueError(f"a target of kind 'value' must be numbers, got {array.dtype}.")
@@ -153,6 +234,31 @@ def array_target(
         return _numbered(array, distinct("classes", classes), per_step, name)
     codes, label_names = labels(array)
     return class_target(codes, label_names, per_step=per_step, classes=classes, name=name)
+
+
+def kinds_of(kind: str, names: Sequence[str]) -> list[str]:
+    """Returns the kind of each target, from one for all or from a list such as "sick=class,days=value".
+
+    Example:
+        >>> kinds_of("value", ["sick", "days"]), kinds_of("days=value", ["sick", "days"])
+        (['value', 'value'], ['auto', 'value'])
+    """
+    if "=" not in kind:
+        return [one_of("kind", kind, KINDS)] * len(names)
+    pairs = dict(pair.split("=", 1) for pair in kind.split(",") if "=" in pair)
+    for name, of in pairs.items():
+        if name.strip() not in names:
+            raise SettingError(
+                f"{named('kind', kind)}: {name.strip()!r} is not a target; they are {listed(names)}.", argument="kind"
+            )
+        one_of("kind", of.strip(), KINDS)
+    pairs = {name.strip(): of.strip() for name, of in pairs.items()}
+    return [pairs.get(name, "auto") for name in names]
+
+
+def _levels_of(classes: Sequence[Any] | None, count: int) -> Sequence[Any]:
+    """Returns the classes of each of several targets."""
+    return [None] * count if classes is None else classes
 
 
 def labels(array: NDArray[Any]) -> tuple[NDArray[Any], list[str]]:

@@ -211,9 +211,14 @@ def _targets(parts: Sequence[Sequences]) -> Target | None:
         (t.per_step, t.kind, t.names) != (first.per_step, first.kind, first.names) for t in targets
     ):
         raise ValueError("the parts have targets of different kinds and cannot be concatenated.")
-    if first.classes is not None:
-        classes = tuple(dict.fromkeys(name for t in targets for name in t.classes or ()))
-        targets = [t.with_classes(classes) for t in targets]
+    if first.class_names is not None:
+        each = [
+            None
+            if first_part.classes is None
+            else tuple(dict.fromkeys(n for part in parts for n in part.classes or ()))
+            for first_part, *parts in zip(first.parts, *(t.parts for t in targets), strict=True)
+        ]
+        targets = [t.with_classes(each if first.levels else each[0] or ()) for t in targets]
     exact = all(t.source is None for t in targets)
     source = None if exact else np.concatenate([t.given for t in targets])
     return replace(targets[0], values=np.concatenate([t.values for t in targets]), source=source)

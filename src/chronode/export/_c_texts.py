@@ -70,7 +70,7 @@ def header(name: str, graph: Graph, costs: Costs, rows: list[tuple[str, str]], *
         if deployment.missing
         else "no value may be missing: observed is not read"
     )
-    meaning = "probabilities of the classes" if deployment.classes else "values in the units of the target"
+    meaning = deployment.meaning
     first = (
         "not read at the first observation of a series"
         if deployment.has_times or deployment.window

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..compiler import Step, Traced, Unsupported, lower, remake_weights, trace
 from ..data import Reading, Scaler
 from ..kernels import backend
-from ..model import ObservationStep, Relative, SequenceModel, Units, check, window_cells
+from ..model import Link, ObservationStep, Relative, SequenceModel, Units, check, window_cells
 from ..model.start import LinearStart
 from ..nn import Cell
 from ..settings import named
@@ -36,9 +36,8 @@ class Deployment:
         model: The network.
         channels: Names of the inputs.
         outputs: Names of the classes or of the target columns.
-        classes: Whether the outputs are class probabilities.
+        links: What the outputs of each target become.
         scaler: Scaling of the inputs and of dt; None if they are not scaled.
-        target_scaler: Scaling of the target; None if it is not scaled.
         unit: Unit of dt: "hour", "10 milliseconds"; "step" for series without times.
         gap: Typical time between observations, in that unit.
         window: Number of steps that a forecast from windows uses; 0 for other models.
@@ -49,9 +48,8 @@ class Deployment:
     model: SequenceModel
     channels: tuple[str, ...]
     outputs: tuple[str, ...]
-    classes: bool
+    links: tuple[Link, ...]
     scaler: Scaler | None = None
-    target_scaler: Scaler | None = None
     unit: str = "step"
     gap: float = 1.0
     window: int = 0
@@ -79,14 +77,12 @@ class Deployment:
             if given is not None and len(given) != wanted:
                 raise ValueError(f"{what} has {len(given)} names, the model has {wanted}.")
         values = scaler.targets if scaler is not None and scaler.targets else tuple(f"y{i}" for i in range(count))
-        target_scaler = scaler if classes is None else None
         return cls(
             exportable(model),
             tuple(names),
             tuple(classes) if classes is not None else values,
-            classes is not None,
+            (Link(count, classes is not None, scaler),),
             scaler,
-            target_scaler,
             unit,
             1.0 if scaler is None else scaler.dt,
             window,
@@ -99,20 +95,33 @@ class Deployment:
         scaler = None if reading is None else reading.scaler
         trained.check("export c")
         size = model.layer.input_size
-        outputs = objective.classes or trained.output_names() or tuple(f"y{i}" for i in range(objective.num_outputs))
+        outputs = prediction_names(trained) or tuple(f"y{i}" for i in range(objective.num_outputs))
+        links = (Link(part.num_outputs, part.kind == "class", part.scaler) for part in objective.parts)
         return cls(
             model=exportable(model),
             channels=tuple(f"x{i}" for i in range(size)) if reading is None else reading.channels,
             outputs=tuple(map(str, outputs)),
-            classes=objective.kind == "class",
+            links=tuple(links),
             scaler=scaler,
-            target_scaler=trained.scaler if objective.kind == "value" else None,
             unit="step" if reading is None else reading.unit,
             gap=1.0 if reading is None or reading.gap is None else reading.gap,
             window=0 if reading is None or model.relative is None else reading.window,
             codes={} if reading is None else _codes(reading),
             about=_origin(trained),
         )
+
+    @property
+    def classes(self) -> bool:
+        """Whether all outputs are class probabilities."""
+        return all(link.classes for link in self.links)
+
+    @property
+    def meaning(self) -> str:
+        """Meaning of the outputs in a few words."""
+        if self.classes:
+            return "probabilities of the classes"
+        values = "values in the units of the target"
+        return f"probabilities of classes, and {values}s" if any(link.classes for link in self.links) else values
 
     @property
     def missing(self) -> bool:
@@ -137,6 +146,19 @@ def _origin(trained: Trained) -> dict[str, str]:
     source = trained.facts.get("config", {}).get("data", {}).get("source")
     origin = {"run": None if trained.path is None else trained.path.name, "source": source}
     return {name: text for name, text in origin.items() if text is not None}
+
+
+def prediction_names(trained: Trained) -> tuple[str, ...]:
+    """Returns the names of all outputs: classes, with their target if there are several, and targets."""
+    goal = trained.objective
+    if not goal.heads:
+        return goal.classes or trained.output_names()
+    pairs = zip(goal.targets, goal.parts, strict=True)
+    return tuple(
+        name if classes is None else f"{name} {classes}"
+        for name, part in pairs
+        for classes in (part.classes or (None,))
+    )
 
 
 def _codes(reading: Reading) -> dict[str, tuple[str, ...]]:
@@ -241,7 +263,7 @@ class Graph:
     @classmethod
     def of(cls, deployment: Deployment) -> Graph:
         """Traces the step of a deployment."""
-        model, units = deployment.model, Units(deployment.scaler, deployment.target_scaler, deployment.classes)
+        model, units = deployment.model, Units(deployment.scaler, deployment.links)
         if deployment.window:
             regular = not deployment.has_times and not deployment.missing
             cells = window_cells(model, units, deployment.window, regular=regular)

@@ -11,9 +11,9 @@ import torch
 from numpy.typing import NDArray
 
 from ..data import Batch, Sequences
-from ..model import SequenceModel
+from ..model import Link, SequenceModel
 from ..model.start import Summaries
-from ..training import Objective, Scores, Trained, evaluation_batches, labeled
+from ..training import Objective, Scores, SeveralScores, Trained, evaluation_batches, labeled
 from ._deployment import Deployment, Graph, Series
 
 _MOST_STEPS = 2**18
@@ -48,7 +48,7 @@ def predictions(deployment: Deployment, series: Series, *, double: bool = False)
         series: The observations.
         double: Whether to compute in float64.
     """
-    scaler, target, dtype = deployment.scaler, deployment.target_scaler, torch.float64 if double else torch.float32
+    scaler, dtype = deployment.scaler, torch.float64 if double else torch.float32
     model = _predicting_every_step(deployment.model)
     model = model.double() if double else model
     x, observed, dt = map(torch.from_numpy, series)
@@ -70,9 +70,15 @@ def predictions(deployment: Deployment, series: Series, *, double: bool = False)
             y = _window_outputs(model, deployment.window, scaled, times)
         else:
             y = model(scaled, **times) if model.pooling is None else model.run(scaled, None, **times)[0]
-    if deployment.classes:
-        return y.softmax(-1).numpy()
-    return (y if target is None else target.inverse_target(y)).numpy()
+    parts = zip(deployment.links, y.split([link.size for link in deployment.links], dim=-1), strict=True)
+    return torch.cat([_linked(link, part) for link, part in parts], dim=-1).numpy()
+
+
+def _linked(link: Link, y: torch.Tensor) -> torch.Tensor:
+    """Returns outputs as predictions, by the scaler itself."""
+    if link.classes:
+        return y.softmax(-1)
+    return y if link.scaler is None else link.scaler.inverse_target(y)
 
 
 def _window_outputs(model: SequenceModel, window: int, x: torch.Tensor, times: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -90,16 +96,21 @@ def _predicting_every_step(model: SequenceModel) -> SequenceModel:
     model = copy.deepcopy(model)
     if model.relative is None:
         model.layer.outputs = "all"
-    if model.start is not None and isinstance(model.start.features, Summaries):
-        model.start.features.every_step = True
+    for start in () if model.start is None else model.start.starts:
+        if isinstance(start.features, Summaries):
+            start.features.every_step = True
     return model
 
 
 def tolerances(deployment: Deployment) -> NDArray[np.float64]:
     """Returns the allowed difference of an export for each output: 1e-5, for values times the target's deviation."""
-    target = deployment.target_scaler
-    if target is None or not target.targets:
-        return np.full(len(deployment.outputs), 1e-5)
+    return np.concatenate([_tolerances(link) for link in deployment.links])
+
+
+def _tolerances(link: Link) -> NDArray[np.float64]:
+    target = link.scaler
+    if target is None or not link.scales:
+        return np.full(link.size, 1e-5)
     scale = np.array(target.target_std)
     for output, shape in enumerate(target.target_shapes):
         if shape.offset is not None:  # an exponential multiplies errors by its value
@@ -228,25 +239,20 @@ def verify(graph: Graph, runner: Runner, trained: Trained, source: str) -> Verif
     return Verification(worst, count, len(raw), same_class, pairs, about.positive, len(about.targets))
 
 
-def _measure(objective: Objective, scores: Scores, predictions: NDArray[np.float32], batch: Batch, index: int) -> None:
+def _measure(
+    objective: Objective, scores: Scores | SeveralScores, predictions: NDArray[np.float32], batch: Batch, index: int
+) -> None:
     """Adds the predictions of a series to metrics, where targets are known."""
     if batch.target is None:
         return
-    output, target = torch.from_numpy(predictions), batch.target[index]
-    if target.dtype == torch.int64:
-        target = target.reshape(-1)[: len(output)]
-        has_target = target >= 0
-        output = output.clamp(min=1e-30).log()
-    else:
-        target = target.reshape(-1, output.shape[1])[: len(output)].double()
-        has_target, output = ~target.isnan().all(-1), output.double()
-        output, target = (torch.from_numpy(objective.in_metric_units(own.numpy())) for own in (output, target))
-    scores.update(output[has_target], target[has_target])
+    target = batch.target[index]
+    rows = target.reshape(-1) if target.dtype == torch.int64 else target.reshape(-1, target.shape[-1])
+    objective.measure_predictions(scores, torch.from_numpy(predictions), rows[: len(predictions)])
 
 
 def _series(trained: Trained, source: str) -> tuple[Sequences, Sequences]:
     """Returns the series in the units of the file, and scaled; with targets if the file has them."""
-    reading, classes = trained.reading, trained.objective.classes
+    reading, classes = trained.reading, trained.objective.class_names
     if reading is None:
         one = trained.series(source, labeled=False)
         return one, one

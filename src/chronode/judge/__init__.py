@@ -47,7 +47,7 @@ if TYPE_CHECKING:
         units_of,
     )
     from ._importance import Importance, permutation_importance
-    from ._intervals import metric_intervals
+    from ._intervals import intervals_by_target, intervals_of_rows, metric_intervals
     from ._race import ALONE, Race, entry_of
     from ._threshold import COSTS, Rates, candidate_thresholds, choose_threshold, rates_at
     from ._verdict import (

@@ -24,7 +24,6 @@ from ..training import (
     Trained,
     TrainingStopped,
     assemble,
-    class_counts,
     completed,
     fit_named,
     mean_and_std,
@@ -35,6 +34,7 @@ from ..training import (
     together,
     weighted_rows,
 )
+from ._baselines import constant_outputs
 from ._candidates import FOLDS, Candidate, Plan, affordable, many_updates
 from ._race import Race, RaceEntry, beats, best_of, decide, entry_of
 
@@ -356,12 +356,7 @@ def _constant_loss(judged: Sequence[_Pair], objective: Objective) -> float:
     """
     rows = []
     for pair in judged:
-        goal = _goal(pair.parts.train, objective)
-        if objective.kind == "class":
-            train = pair.parts.train.with_classes(objective.classes)
-            output = torch.tensor(class_counts(train, weighted=True) + 1e-6).log()
-        else:
-            output = goal.double().nanmean(0)
+        output = constant_outputs(pair.parts.train.with_classes(objective.class_names))
         held_out = _goal(pair.parts.valid, objective)
         losses = objective.row_losses(output.expand(len(held_out), -1), held_out).float()
         rows.append(weighted_rows(losses, pair.parts.valid))
@@ -369,7 +364,7 @@ def _constant_loss(judged: Sequence[_Pair], objective: Objective) -> float:
 
 
 def _goal(s: Sequences, objective: Objective) -> Tensor:
-    target = s.with_classes(objective.classes).target
+    target = s.with_classes(objective.class_names).target
     assert target is not None
     goal = torch.tensor(target.values)
     return goal.long() if objective.kind == "class" else goal

@@ -17,6 +17,7 @@ from ..model.start import (
     drift,
     fit_forecast,
     fit_start,
+    fit_targets,
     histories,
     last_value,
     outputs_of,
@@ -86,11 +87,9 @@ def measured_baselines(
     assert target is not None
     if channels:
         predictions = _forecasts(parts, channels, objective)
-    elif objective.kind == "class":
-        logits = np.log(np.maximum(class_counts(parts.train, weighted=True), 0.5))
-        predictions = {"majority": torch.tensor(np.broadcast_to(logits, (_rows(test), objective.num_outputs)))}
     else:
-        predictions = {"mean": torch.tensor(np.broadcast_to(_means(parts.train), (_rows(test), objective.num_outputs)))}
+        name = {"class": "majority", "value": "mean", "several": "constant"}[objective.kind]
+        predictions = {name: constant_outputs(parts.train).expand(_rows(test), -1)}
     if linear:
         predictions |= _linear(parts, objective, channels, model)
     if objective.kind == "class" and not target.per_step and test.base_values.dtype.kind == "f":
@@ -155,7 +154,7 @@ def _fitted_linear(parts: Parts, objective: Objective, channels: Sequence[str]) 
     if channels and train.target is not None and not train.target.per_step:
         fitted = fit_forecast(train, parts.valid, [train.channels.index(name) for name in channels])
     else:
-        fitted = fit_start(train, parts.valid.with_classes(train.classes))
+        fitted = fit_targets(fit_start, train, parts.valid.with_classes(train.class_names))
     _last[:] = [(train, parts.valid, fitted)]
     return fitted
 
@@ -188,8 +187,12 @@ def _votes(train: Sequences, nearest: Tensor, classes: int) -> Tensor:
 
 def _measured(objective: Objective, output: Tensor, test: Sequences) -> Metrics:
     scores, truth = objective.scores(), _truth(test)
-    objective.measure(scores, output.double(), truth.long() if objective.kind == "class" else truth, _weights(test))
-    return scores.compute()
+    truth = truth.long() if objective.kind == "class" else truth
+    objective.measure(scores, output.double(), truth, _weights(test))
+    if not objective.heads:
+        return scores.compute()
+    # Metrics of several targets have no sum; their losses do.
+    return {"loss": float(objective.loss_of(output.double(), truth, weights=_weights(test)).mean), **scores.compute()}
 
 
 def _truth(test: Sequences) -> Tensor:
@@ -206,6 +209,16 @@ def _weights(test: Sequences) -> Tensor | None:
 def _rows(s: Sequences) -> int:
     assert s.target is not None
     return int(s.lengths.sum()) if s.target.per_step else len(s)
+
+
+def constant_outputs(train: Sequences) -> Tensor:
+    """Returns outputs `(K,)` that are the same for all series: the class frequencies, or the mean of training."""
+    parts = [part for part in train.by_target if part.target is not None]
+    each = [
+        _means(part) if part.classes is None else np.log(np.maximum(class_counts(part, weighted=True), 0.5))
+        for part in parts
+    ]
+    return torch.tensor(np.concatenate(each))
 
 
 def _means(train: Sequences) -> NDArray[np.float64]:

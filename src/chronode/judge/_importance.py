@@ -72,7 +72,7 @@ def permutation_importance(
     whole("repeats", repeats, at_least=1)
     names = [(name, "channel") for name in source_columns(data.channels, data.categories)]
     names += [(name, "static") for name in source_columns(data.static_names, data.categories)]
-    whole_data = data.with_classes(trained.objective.classes).labeled()
+    whole_data = data.with_classes(trained.objective.class_names).labeled()
     whole_data = _part(whole_data, trained.objective.per_step, most_steps, len(names) * repeats + 1, seed)
     metric = _metric(trained)
     draws = _Draws(trained, whole_data, metric, seed)

@@ -9,13 +9,39 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..training import OWN_METRICS
+from ..data import Sequences
+from ..training import OWN_METRICS, KnownRows, Objective, Predictions, rows_by_target
 
 Floats = NDArray[np.float64]
 
 # Numbers that one table of draws may hold: 64 MB.
 _MOST_NUMBERS = 2**23
 _PROPORTIONS = ("accuracy", "sensitivity", "specificity")
+
+
+def intervals_by_target(
+    objective: Objective, data: Sequences, predictions: Predictions
+) -> dict[str, tuple[float, float]]:
+    """95% intervals of the metrics of an objective, of several targets with their names; see `metric_intervals`.
+
+    Args:
+        objective: The objective.
+        data: Series with targets.
+        predictions: Their predictions.
+    """
+    return intervals_of_rows(objective, rows_by_target(objective, data, predictions))
+
+
+def intervals_of_rows(objective: Objective, rows: Sequence[KnownRows]) -> dict[str, tuple[float, float]]:
+    """Returns the same for the rows of each target, as `rows_by_target` returns them."""
+    ends = {}
+    for part, name, (predicted, true, groups, weights) in zip(
+        objective.parts, objective.targets if objective.heads else ("",), rows, strict=True
+    ):
+        metrics = (part.metric,) if objective.heads else part.metrics
+        own = metric_intervals(metrics, predicted, true, groups, weights, positive=part.positive_number)
+        ends |= {f"{name} {metric}".strip(): pair for metric, pair in own.items()}
+    return ends
 
 
 def metric_intervals(

@@ -141,8 +141,9 @@ def headline(summary: Mapping[str, Any]) -> str:
         >>> headline({"metric": "loss", "test": {"loss": 0.4, "accuracy": 0.8}})
         'accuracy'
     """
-    tests = summary.get("test") or {}
-    if summary["metric"] in tests and summary["metric"] != "loss":
+    tests, others = summary.get("test") or {}, (summary.get("baselines") or {}).values()
+    comparable = bool(others) and all("loss" in metrics for metrics in others)  # of several targets
+    if summary["metric"] in tests and (summary["metric"] != "loss" or comparable):
         return summary["metric"]
     return next((name for name in tests if name != "loss"), "loss")
 
@@ -229,7 +230,7 @@ def compare(
     if race is not None and race.settings.refit:  # the validation series were trained on: what cross-validation found
         simple = {entry.name: entry.metrics for entry in race.entries if entry.name in ALONE}
         if train.classes is not None:
-            counts = class_counts(train) + class_counts(valid.with_classes(train.classes))
+            counts = class_counts(train) + class_counts(valid.with_classes(train.class_names))
             simple["majority"] = {"accuracy": float(counts.max() / counts.sum())}
         return race.chosen.metrics, simple
     start, best = fitted.record.start, fitted.best

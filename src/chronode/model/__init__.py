@@ -13,6 +13,6 @@ if TYPE_CHECKING:
     from ._relative import Relative, View
     from ._spec import ModelSpec, count_symbols
     from ._spread import traits_of
-    from ._step import ObservationStep, RunningStart, Units
+    from ._step import Link, ObservationStep, RunningStart, Units
 
 __getattr__, __dir__, __all__ = lazy(__name__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,8 @@ from ._margins import Margins
 from ._relative import Relative
 from ._spec import POOLS, Budget, ModelSpec, count_symbols
 from ._step import Pooling, RunningStart
-from .start._stacked import StackedStart, build_start
+from .start._several import SeveralStart, build_start
+from .start._stacked import StackedStart
 from .start._start import LinearStart, Start
 
 if TYPE_CHECKING:
@@ -140,6 +142,31 @@ class SequenceModel(nn.Module):
         """The networks of an ensemble, of which this model is the first."""
         return (self, *(other for other in self.others if isinstance(other, SequenceModel)))
 
+    def part(self, target: int, outputs: slice) -> SequenceModel:
+        """Returns the model of one of several targets: the same body with the head and the start of that target.
+
+        Args:
+            target: Number of the target.
+            outputs: Its outputs.
+        """
+        one = copy.deepcopy(self)
+        for network in one.networks:
+            head = network.head
+            network.head = nn.Linear(head.in_features, outputs.stop - outputs.start, device=head.weight.device)
+            with torch.no_grad():
+                network.head.weight.copy_(head.weight[outputs])
+                network.head.bias.copy_(head.bias[outputs])
+        if isinstance(one.start, SeveralStart):
+            one.start = one.start.starts[target]
+        one.members = nn.ModuleList(m.part(target, outputs) for m in self.members if isinstance(m, SequenceModel))
+        if one.spec is not None:
+            start = one.spec.start
+            start = start["targets"][target] if start is not None and "targets" in start else start
+            members = tuple(member.spec for member in one.members if isinstance(member, SequenceModel) and member.spec)
+            count = outputs.stop - outputs.start
+            one.spec = replace(one.spec, num_outputs=count, start=start, members=members)
+        return one.train(self.training)
+
     def silence(self) -> None:
         """Sets the heads of all networks to 0, so that only the start counts."""
         for network in self.networks:
@@ -239,8 +266,8 @@ class SequenceModel(nn.Module):
         start = self.start
         parts = () if self.pooling is None else self.pooling.initial_state(batch, self.layer.like().detach())
         if start is not None:
-            assert isinstance(start, LinearStart)
-            parts += RunningStart(start).initial_state(batch, start.get_buffer("bias"))
+            assert isinstance(start, (LinearStart, SeveralStart))
+            parts += RunningStart(start).initial_state(batch, torch.zeros((), dtype=torch.float64))
         return (*self.layer.initial_state(batch), *(part[None] for part in parts))
 
     @property
@@ -278,8 +305,8 @@ class SequenceModel(nn.Module):
         observed: Tensor | None = None,
     ) -> tuple[Tensor, State]:
         """Returns the outputs of the linear start, `(B, T, K)` or those of the last steps, and its state."""
-        assert isinstance(self.start, LinearStart)
-        like = self.start.get_buffer("bias")
+        assert isinstance(self.start, (LinearStart, SeveralStart))
+        like = torch.zeros((), dtype=torch.float64, device=x.device)
         gaps = like.new_ones(x.shape[:2]) if dt is None else (dt.squeeze(-1) if dt.dim() == 3 else dt).to(like)
         is_observed = torch.ones_like(x, dtype=torch.bool) if observed is None else observed
         rows = torch.cat([torch.where(is_observed, x.to(like), 0.0), is_observed.to(like)], dim=-1).transpose(0, 1)

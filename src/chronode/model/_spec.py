@@ -154,7 +154,7 @@ class ModelSpec:
         given = {name: settings.pop(name) for name in _names() & settings.keys() - {"settings"}}
         fields: dict[str, Any] = {
             "input_size": data.num_channels,
-            "num_outputs": target.values.shape[1] if target.classes is None else len(target.classes),
+            "num_outputs": target.num_outputs,
             "per_step": target.per_step,
             "missing": data.has_missing,
             "static": data.num_static,

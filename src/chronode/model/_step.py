@@ -6,18 +6,40 @@ Exports are generated from it, and streams run it for many series at a time.
 from __future__ import annotations
 
 import copy
+import itertools
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from ..data import Scaler, invert_columns, logarithms
 from ..nn import Cell, State
+from .start._several import SeveralStart
 from .start._start import LinearStart
 
 if TYPE_CHECKING:
     from ._model import SequenceModel
+
+
+class Link(NamedTuple):
+    """What the outputs of a target become: probabilities of classes, or values in the units of the target.
+
+    Attributes:
+        size: Number of outputs.
+        classes: Whether they are logits of classes.
+        scaler: Scaling of the target; None if it is not scaled.
+    """
+
+    size: int
+    classes: bool = False
+    scaler: Scaler | None = None
+
+    @property
+    def scales(self) -> bool:
+        """Whether values are scaled."""
+        return not self.classes and self.scaler is not None and bool(self.scaler.targets)
 
 
 class Units(nn.Module):
@@ -28,13 +50,12 @@ class Units(nn.Module):
 
     Args:
         scaler: Scaling of the inputs and of dt; None if they are not scaled.
-        target: Scaling of the target; None if it is not scaled.
-        classes: Whether the outputs are logits of classes.
+        links: What the outputs of each target become.
     """
 
-    def __init__(self, scaler: Scaler | None, target: Scaler | None, classes: bool):
+    def __init__(self, scaler: Scaler | None, links: Sequence[Link]):
         super().__init__()
-        self.classes, self.scales = classes, scaler is not None
+        self.links, self.scales = tuple(links), scaler is not None
         self.shapes = () if scaler is None else scaler.shapes
         self.limit = None if scaler is None else scaler.gaps
         self.time_scale = 1.0 if scaler is None else scaler.dt
@@ -49,11 +70,11 @@ class Units(nn.Module):
             high = [math.inf if shape.high is None else shape.high for shape in self.shapes]
             self.register_buffer("low", torch.tensor(low))
             self.register_buffer("high", torch.tensor(high))
-        self.target_shapes = () if target is None else target.target_shapes
-        self.scales_target = target is not None and bool(target.targets)
-        if target is not None and target.targets:
-            self.register_buffer("target_mean", torch.tensor(target.target_mean))
-            self.register_buffer("target_std", torch.tensor(target.target_std))
+        for number, link in enumerate(self.links):
+            if link.scales:
+                assert link.scaler is not None
+                self.register_buffer(f"target_mean{number}", torch.tensor(link.scaler.target_mean))
+                self.register_buffer(f"target_std{number}", torch.tensor(link.scaler.target_std))
 
     def values(self, x: Tensor) -> Tensor:
         """Returns raw values as the network sees them."""
@@ -73,11 +94,20 @@ class Units(nn.Module):
 
     def prediction(self, output: Tensor) -> Tensor:
         """Returns outputs of the network as a prediction."""
-        if self.classes:
+        if len(self.links) == 1:
+            return self._linked(0, output)
+        ends = list(itertools.accumulate(link.size for link in self.links))
+        pairs = zip([0, *ends[:-1]], ends, strict=True)
+        return torch.cat([self._linked(number, output[:, a:b]) for number, (a, b) in enumerate(pairs)], dim=-1)
+
+    def _linked(self, number: int, output: Tensor) -> Tensor:
+        link = self.links[number]
+        if link.classes:
             return nn.functional.softmax(output, dim=-1)
-        if not self.scales_target:
+        if not link.scales or link.scaler is None:
             return output
-        return invert_columns(output * self.target_std + self.target_mean, self.target_shapes)
+        mean, std = self.get_buffer(f"target_mean{number}"), self.get_buffer(f"target_std{number}")
+        return invert_columns(output * std + mean, link.scaler.target_shapes)
 
 
 class Pooling(Cell):
@@ -172,9 +202,9 @@ class RunningStart(Cell):
     Its input is `(x, observed)`, `2 D` features. State: the running sums of its features.
     """
 
-    def __init__(self, start: LinearStart):
+    def __init__(self, start: LinearStart | SeveralStart):
         super().__init__(2 * start.running.channels, start.running.channels)
-        self.start, self.output_size = start, start.get_buffer("bias").shape[0]
+        self.start, self.output_size = start, start.num_outputs
 
     def initial_state(self, batch: int, like: Tensor) -> State:
         """Returns sums of nothing."""
@@ -205,7 +235,7 @@ class ObservationStep(Cell):
     def __init__(self, model: SequenceModel, units: Units, *, timed: bool):
         super().__init__(2 * model.layer.input_size, model.layer.hidden_size)
         self.network, self.units, self.timed = NetworkStep(model), units, timed
-        assert model.start is None or isinstance(model.start, LinearStart)
+        assert model.start is None or isinstance(model.start, (LinearStart, SeveralStart))
         self.start = None if model.start is None else RunningStart(copy.deepcopy(model.start).float())
         self.output_size = model.head.out_features
 

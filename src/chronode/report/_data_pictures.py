@@ -51,6 +51,8 @@ def target_text(s: Sequences, row: int) -> str:
     """The target of a series in words: ", outcome: ill"; nothing if every step has one."""
     if s.target is None or s.target.per_step:
         return ""
+    if s.target.levels:
+        return "".join(target_text(part, row) for part in s.by_target)
     value = s.target.values[row]
     if s.target.classes is not None:
         return f", {s.target.names[0]}: {s.target.classes[int(value)] if int(value) != UNKNOWN else 'unknown'}"
@@ -239,7 +241,7 @@ def pictures_of(s: Sequences, count: int = 2) -> list[str]:
     """Some series, then gaps, missing values and targets, where there is something to see."""
     drawn = [series_picture(s, row) for row in different_rows(s, count)]
     some = _sample(s)
-    facts = (gap_picture(some), missing_picture(some), target_picture(some))
+    facts = (gap_picture(some), missing_picture(some), *map(target_picture, some.by_target))
     return [framed(one) for one in (*drawn, *facts) if one is not None]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data import Sequences
-from ..judge import headline, metric_intervals, permutation_importance
+from ..judge import headline, permutation_importance
 from ..model import SequenceModel
 from ..runs import Config, Prepared, Summary
 from ..training import USUAL_INTERVALS, Objective, Predictions, Trained, intervals_of, known_rows, labeled
@@ -74,13 +74,33 @@ def targets_table(summary: Summary, model: str) -> list[str]:
     if not summary.targets:
         return []
     columns = [model, *summary.baselines]
-    rows = [
-        [target, name, value, *(scores.get(name) for scores in measured.baselines.values())]
-        for target, measured in summary.targets.items()
-        for name, value in measured.test.items()
+    rows: list[list[Any]] = [
+        [target, labeled(name, one.positive), value, *(scores.get(name) for scores in one.baselines.values())]
+        for target, one in summary.targets.items()
+        for name, value in one.test.items()
     ]
     note = "Each target in its own units; the metrics over all targets are those of scaled values."
+    if any("accuracy" in measured.test for measured in summary.targets.values()):
+        note = "The loss above is the sum over the targets, each as a share of the loss of a constant prediction."
     return [table(["target", "metric", *columns], rows, numeric=columns, best=0), paragraph(note, "small")]
+
+
+def test_parts(
+    prepared: Prepared, model: SequenceModel, objective: Objective, predictions: Predictions
+) -> dict[str, TestPart]:
+    """Returns the test part with each target that has metrics of its own; the arguments are those of `TestPart`."""
+    parts = prepared.parts
+    tests = parts.test.with_classes(objective.class_names).by_target
+    models = Trained(model, objective, prepared.reading).by_target
+    return {
+        name: TestPart(
+            replace(prepared, reading=one.reading, parts=replace(parts, test=test, scaler=one.scaler)),
+            one.model,
+            one.objective,
+            predicted,
+        )
+        for (name, one), test, predicted in zip(models.items(), tests, predictions.by_target, strict=True)
+    }
 
 
 class TestPart:
@@ -95,17 +115,11 @@ class TestPart:
 
     def __init__(self, prepared: Prepared, model: SequenceModel, objective: Objective, predictions: Predictions):
         self.prepared, self.model, self.objective, self.predictions = prepared, model, objective, predictions
-        self.scaled = prepared.parts.test.with_classes(objective.classes)
+        self.scaled = prepared.parts.test.with_classes(objective.class_names)
         self.scaler = prepared.parts.scaler
         self.shown = own_units(self.scaled, self.scaler)
         self.cases_shown = _with_own_target(self.shown, None if self.shown is not self.scaled else self.scaler)
         self.predicted, self.true, self.groups, self.weights = known_rows(self.scaled, predictions)
-
-    def intervals(self) -> dict[str, tuple[float, float]]:
-        """Returns the intervals of the metrics, in the units of the metrics."""
-        predicted, true = (self.objective.in_metric_units(values) for values in (self.predicted, self.true))
-        positive = self.objective.positive_number
-        return metric_intervals(self.objective.metrics, predicted, true, self.groups, self.weights, positive=positive)
 
     def importance(self) -> list[str]:
         """Returns the permutation importance of the columns; nothing for one column or too few series."""

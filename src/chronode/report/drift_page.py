@@ -36,9 +36,9 @@ def write_drift(path: str | Path, result: CheckResult, *, title: str, command: s
     ]
     rows.sort(key=lambda row: row[4])
     facts: dict[str, Any] = {"changed": len(result.found), "features": len(rows), "new series": result.series}
-    if result.metric is not None:
-        facts[f"{result.metric.metric}, test part"] = result.metric.before
-        facts[f"{result.metric.metric}, here"] = result.metric.now
+    for change in result.metrics:
+        facts[f"{change.metric}, test part"] = change.before
+        facts[f"{change.metric}, here"] = change.now
     text = (
         "Each feature is one number per series (or group of series). The distance is the largest difference between "
         "the shares of training and of new series below a value. p is the probability of a distance this large of any "

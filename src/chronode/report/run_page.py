@@ -8,13 +8,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..judge import best_baseline, end_text, headline, is_linear, linear_text, model_name
+from ..judge import best_baseline, end_text, headline, intervals_by_target, is_linear, linear_text, model_name
 from ..model import SequenceModel
 from ..runs import REPORT, Config, Prepared, RaceSummary, Run, Summary, load, prepared_of
 from ..training import Objective, Predictions, labeled
 from ._coming import coming_forecast
 from ._data_pictures import pictures_of
-from ._test_part import TestPart, own_units, scores_table, targets_table
+from ._test_part import own_units, scores_table, targets_table, test_parts
 from ._time_axis import noun
 from ._training_pictures import learning_pictures
 from .pages import Html, bullets, cards, code, details, grid, heading, number, page, paragraph, safe, table, write_page
@@ -68,13 +68,19 @@ def write_report(
         sections["Data"] = _data_section(prepared)
     sections["Training"] = _training_section(run, summary, config.model.start)
     if prepared is not None and model is not None and objective is not None and predictions is not None:
-        test = TestPart(prepared, model, objective, predictions)
-        intervals = test.intervals()
-        tables = [scores_table(summary, name, intervals), *targets_table(summary, name)]
-        sections["Test"] = [*tables, *test.pictures(config), *test.importance()]
+        tests = test_parts(prepared, model, objective, predictions)
+        intervals = intervals_by_target(objective, prepared.parts.test, predictions)
+        sections["Test"] = [scores_table(summary, name, intervals), *targets_table(summary, name)]
+        for target, test in tests.items():
+            drawn = [*test.pictures(config), *test.importance()]
+            sections["Test"] += drawn if len(tests) == 1 else [details(target, *drawn)]
         if coming := coming_forecast(prepared, model, objective, config):
             sections["Coming forecast"] = coming
-        sections[f"Best and worst {'windows' if noun(prepared.parts.test) == 'window' else 'series'}"] = test.cases()
+        sections[f"Best and worst {'windows' if noun(prepared.parts.test) == 'window' else 'series'}"] = [
+            drawn
+            for target, test in tests.items()
+            for drawn in (test.cases() if len(tests) == 1 else [details(target, *test.cases())])
+        ]
     sections["Settings"] = _settings_section(run, config)
     sections["How to repeat"] = _repeat_section(run, config, prepared)
     head = _head(run, summary, config, intervals)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         without_formulas,
         write_table,
     )
-    from ._threshold import TwoClassRows, check_two_classes, set_threshold, two_class_rows, validation_rows
+    from ._threshold import TwoClassRows, for_threshold, set_threshold, tested_rows, validation_rows
     from ._train import Draw, Outcome, config_of, fit_in, resume_run, train_run
     from ._trained import baselines_of, load, pack, prepared_of, read_card, save, series_of
 

@@ -39,7 +39,7 @@ class DataConfig:
         duplicates: Treatment of rows with the same id and time: "merge", "keep" or "error".
         categorical: Treatment of text in value columns: "error", "codes" or "onehot".
         empty: Treatment of columns without any value: "drop", "keep" or "error".
-        kind: Kind of target: "class", "value" or "auto".
+        kind: Kind of target: "class", "value" or "auto"; of several targets also a list such as sick=class,days=value.
         positive: Positive one of two classes, to which f1, auprc, sensitivity and specificity refer; by default the
             rarer one in the training part.
         per_step: Whether every step has a target; by default if it changes within a series.
@@ -115,7 +115,7 @@ class DataConfig:
     duplicates: str = option("merge", "Data", "keep")
     categorical: str = option("error", "Data", "onehot")
     empty: str = option("drop", "Data", "keep")
-    kind: str = option("auto", "Target", "value", choices=("auto", "class", "value"))
+    kind: str = option("auto", "Target", "value")
     positive: str | None = option(None, "Target", "ill")
     per_step: bool | None = option(None, "Target", "--per-step")
     channel: str | None = option(None, "Data", "parameter")

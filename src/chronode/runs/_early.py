@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..data import Sequences, is_number, seconds_of
-from ..judge import metric_intervals
+from ..judge import intervals_by_target
 from ..settings import SettingError, named, whole
 from ..storage import Result
-from ..training import Trained, known_rows
+from ..training import Trained
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,4 @@ def _limit(text: str, data: Sequences) -> float:
 
 
 def _intervals(trained: Trained, part: Sequences) -> dict[str, tuple[float, float]]:
-    goal = trained.objective
-    predicted, true, groups, weights = known_rows(part.with_classes(goal.classes), trained.predict(part))
-    predicted, true = (goal.in_metric_units(values) for values in (predicted, true))
-    return metric_intervals(goal.metrics, predicted, true, groups, weights, positive=goal.positive_number)
+    return intervals_by_target(trained.objective, part, trained.predict(part))

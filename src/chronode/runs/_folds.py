@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,9 +10,9 @@ import numpy as np
 import torch
 
 from ..data import folds_of, is_there
-from ..judge import metric_intervals
+from ..judge import intervals_of_rows
 from ..settings import SettingError, named, whole
-from ..training import Event, Note, Objective, known_rows
+from ..training import Event, KnownRows, Note, Objective, SeveralScores, rows_by_target
 from ._choose import assemble_run
 from ._config import Config
 from ._prepare import prepare
@@ -84,12 +84,9 @@ def cross_validate(
         fitted = replace(assemble_run(fold_config, prepared).fit(), reading=prepared.reading)
         assert prepared.reading is not None
         goal = fitted.objective
-        part = prepared.reading.inputs(series[fold_of == fold], labeled=True).with_classes(goal.classes)
+        part = prepared.reading.inputs(series[fold_of == fold], labeled=True).with_classes(goal.class_names)
         predictions = fitted.predict(part)
-        known = known_rows(part, predictions)
-        rows.append(
-            known._replace(predicted=goal.in_metric_units(known.predicted), true=goal.in_metric_units(known.true))
-        )
+        rows.append(rows_by_target(goal, part, predictions))
         scores.append(fitted.evaluate(part))
         names = {"id": config.data.id or "series", "time": config.data.time}
         table = columns_of(predictions, with_given_target(part), **names, truth=True)
@@ -98,20 +95,26 @@ def cross_validate(
             shown = ", ".join(f"{name} {value:.4g}" for name, value in scores[-1].items())
             on_event(Note(f"fold {fold + 1} of {folds}: {shown}"))
     assert goal is not None
-    predicted, true, owners = (np.concatenate([row[k] for row in rows]) for k in range(3))
-    shares = [row.weights for row in rows if row.weights is not None]
-    weights = np.concatenate(shares) if shares else None
+    merged = [_merged(each) for each in zip(*rows, strict=True)]
     together = {name: [cell for table in tables for cell in table[name]] for name in tables[0]}
-    ends = metric_intervals(goal.metrics, predicted, true, owners, weights, positive=goal.positive_number)
-    pooled = _pooled(goal, predicted, true, weights)
-    return CrossValidation(pooled, ends, tuple(scores), together, goal.positive, goal.targets)
+    ends = intervals_of_rows(goal, merged)
+    return CrossValidation(_pooled(goal, merged), ends, tuple(scores), together, goal.positive, goal.targets)
 
 
-def _pooled(goal: Objective, predicted: Any, true: Any, weights: Any) -> dict[str, float]:
-    """Returns the metrics of all predictions together, values in the units of the metrics."""
+def _merged(rows: Sequence[KnownRows]) -> KnownRows:
+    """Returns the rows of all folds as one."""
+    predicted, true, groups = map(np.concatenate, zip(*(row[:3] for row in rows), strict=True))
+    shares = [row.weights for row in rows if row.weights is not None]
+    return KnownRows(predicted, true, groups, np.concatenate(shares) if shares else None)
+
+
+def _pooled(goal: Objective, rows: Sequence[KnownRows]) -> dict[str, float]:
+    """Returns the metrics of all predictions of each target together, values in the units of the metrics."""
     pooled = goal.scores()
-    values = torch.from_numpy(np.asarray(predicted, dtype=np.float64))
-    target = torch.from_numpy(np.asarray(true, dtype=np.int64 if goal.classes is not None else np.float64))
-    output = values.clamp(min=1e-38).log() if goal.classes is not None else values
-    pooled.update(output, target, None if weights is None else torch.from_numpy(weights))
+    each = pooled.parts.values() if isinstance(pooled, SeveralScores) else (pooled,)
+    for part, scores, known in zip(goal.parts, each, rows, strict=True):
+        values = torch.from_numpy(np.asarray(known.predicted, dtype=np.float64))
+        target = torch.from_numpy(np.asarray(known.true, dtype=np.int64 if part.classes is not None else np.float64))
+        output = values.clamp(min=1e-38).log() if part.classes is not None else values
+        scores.update(output, target, None if known.weights is None else torch.from_numpy(known.weights))
     return pooled.compute()

@@ -63,7 +63,11 @@ def finished_summary(
     baselines = _baselines(config, prepared, fitted, strong, on_event) if tested else MeasuredBaselines({}, {})
     tests = fitted.evaluate_targets(prepared.parts.test)
     summary["baselines"] = baselines.overall
-    summary["targets"] = {name: {"test": tests[name], "baselines": baselines.targets[name]} for name in tests}
+    positives = {name: part.objective.positive for name, part in fitted.by_target.items()}
+    summary["targets"] = {
+        name: {"test": tests[name], "baselines": baselines.targets[name], "positive": positives.get(name)}
+        for name in tests
+    }
     summary |= _linear_summary(config, prepared, fitted)
     note = verdict(
         summary,

@@ -54,10 +54,12 @@ class TargetSummary:
     Attributes:
         test: Those of the model.
         baselines: Those of the baselines.
+        positive: Positive one of two classes.
     """
 
     test: Scores
     baselines: dict[str, Scores] = field(default_factory=dict)
+    positive: str | None = None
 
 
 @dataclass(frozen=True)

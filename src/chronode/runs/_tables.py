@@ -159,10 +159,19 @@ def columns_of(
             table[time or "time"] = data.clock.written(data.base_times[data.starts + data.lengths - 1])
     if truth and data.target is not None:
         table |= _truth(data, rows)
-    if predictions.classes is None:
+    if predictions.classes is None and len(predictions.by_target) == 1:
         return table | {name: _plain(column) for name, column in zip(predictions.names, values.T, strict=True)}
-    table[predictions.names[0]] = predictions.label_of(values) if len(values) else []
-    return table | {f"p_{name}": _plain(column) for name, column in zip(predictions.classes, values.T, strict=True)}
+    for part, span, heads in zip(predictions.by_target, predictions.spans, predictions.heads, strict=True):
+        table |= _prediction_columns(part, values[:, span] if len(values) else values, heads)
+    return table
+
+
+def _prediction_columns(predictions: Predictions, values: NDArray[Any], heads: Sequence[str]) -> Columns:
+    """Returns the columns of one target; `heads` are those of its outputs."""
+    columns = dict(zip(heads, map(_plain, values.T), strict=True))
+    if predictions.classes is None:
+        return columns
+    return {predictions.names[0]: predictions.label_of(values) if len(values) else [], **columns}
 
 
 def forecast_columns(
@@ -288,6 +297,9 @@ def _truth(data: Sequences, rows: NDArray[np.int64]) -> Columns:
     assert target is not None
     given = target.values if target.classes is not None else target.given
     values = (given[data.steps] if target.per_step else given)[rows]
+    if target.levels:
+        parts = [_truth(part, rows) for part in data.by_target]
+        return {name: column for part in parts for name, column in part.items()}
     if target.classes is None:
         return {f"true_{name}": _plain(column) for name, column in zip(target.names, values.T, strict=True)}
     names = target.classes

@@ -255,9 +255,10 @@ def _check_sizes(
     for name, field, stored, wanted in pairs:
         if stored != wanted:
             raise ValueError(f"{places[name]}: {field} is {stored}, but in the model it is {wanted}.")
-    if scaler is not None and scaler.targets and len(scaler.targets) != spec.num_outputs:
+    count = len(objective.heads) or spec.num_outputs
+    if scaler is not None and scaler.targets and len(scaler.targets) != count:
         where = places["objective" if reading is None else "data"]
-        raise ValueError(f"{where}: scaler.targets has {len(scaler.targets)} names for {spec.num_outputs} outputs.")
+        raise ValueError(f"{where}: scaler.targets has {len(scaler.targets)} names for {count} outputs.")
 
 
 # ---- the data of a run -------------------------------------------------------------------------------------

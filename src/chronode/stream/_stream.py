@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import torch
 from torch import Tensor
 
 from ..judge import Drift
@@ -349,31 +349,25 @@ class Decoder:
     """
 
     def __init__(self, trained: Trained):
-        self._objective = trained.objective
-        self._classes, self._scaler = trained.objective.classes, trained.scaler
-        self._names = trained.output_names()
-        self._chances = [f"p_{name}" for name in self._classes or ()]
-        self.columns = [*self._names, *self._chances]
+        self._objective, self._names = trained.objective, trained.output_names()
+        empty = self.predictions((), torch.zeros(0, self._objective.num_outputs))
+        parts = zip(empty.by_target, empty.heads, strict=True)
+        self._heads = [heads if part.classes is None else (part.names[0], *heads) for part, heads in parts]
+        self.columns = [name for heads in self._heads for name in heads]
 
     def predictions(self, ids: Sequence[Any], outputs: Tensor) -> Predictions:
         """Returns the predictions of many series."""
-        return Predictions(np.asarray(ids), list(self._values(outputs)), self._classes, self._names, self._objective)
+        values, goal = self._objective.finished(outputs).float().numpy(), self._objective
+        return Predictions(np.asarray(ids), list(values), goal.classes, self._names, goal)
 
     def rows(self, outputs: Tensor) -> list[dict[str, Any]]:
         """Returns predictions by name."""
-        values = self._values(outputs)
-        texts = [[float(str(value)) for value in row] for row in values]  # with the digits of float32
-        if self._classes is None:
-            return [dict(zip(self._names, row, strict=True)) for row in texts]
-        names = [self._classes[index] for index in self._objective.predicted(values).tolist()]
-        return [
-            {self._names[0]: name, **dict(zip(self._chances, row, strict=True))}
-            for name, row in zip(names, texts, strict=True)
-        ]
-
-    def _values(self, outputs: Tensor) -> NDArray[np.float32]:
-        if self._classes is not None:
-            outputs = outputs.softmax(-1)
-        elif self._scaler is not None:
-            outputs = self._scaler.inverse_target(outputs)
-        return outputs.float().numpy()
+        values = self._objective.finished(outputs).float().numpy()
+        cells: list[list[Any]] = [[] for _ in values]
+        for part, span in zip(self._objective.parts, self._objective.spans, strict=True):
+            if part.classes is not None:
+                for row, index in zip(cells, part.predicted(values[:, span]).tolist(), strict=True):
+                    row.append(part.classes[index])
+            for row, numbers in zip(cells, values[:, span], strict=True):
+                row += [float(str(value)) for value in numbers]  # with the digits of float32
+        return [dict(zip(self.columns, row, strict=True)) for row in cells]

@@ -15,7 +15,16 @@ if TYPE_CHECKING:
     from ._fit import fit
     from ._forecasting import default_window, forecast_at, forecast_parts, forecast_scaler
     from ._loaders import evaluation_batches
-    from ._metrics import LOWER_IS_BETTER, OWN_METRICS, Metric, Scores, labeled, mean_and_std, register_metric
+    from ._metrics import (
+        LOWER_IS_BETTER,
+        OWN_METRICS,
+        Metric,
+        Scores,
+        SeveralScores,
+        labeled,
+        mean_and_std,
+        register_metric,
+    )
     from ._objective import Objective, class_counts
     from ._predict import (
         KnownRows,
@@ -27,6 +36,7 @@ if TYPE_CHECKING:
         outputs_in_order,
         predict,
         row_losses,
+        rows_by_target,
         standard_error,
         weighted_rows,
     )

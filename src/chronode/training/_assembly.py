@@ -249,7 +249,7 @@ def parts_of(
         raise ValueError("there is nothing to learn from: no series has a target.")
     if valid is None:
         train, valid = hold_out(train, seed=seed)
-    valid = valid.labeled().with_classes(train.classes)
+    valid = valid.labeled().with_classes(train.class_names)
     if not len(valid):
         raise ValueError("no validation series has a target, so the best epoch cannot be chosen.")
     return None, Parts(train, valid, valid, scaler)
@@ -311,7 +311,7 @@ def check_fits(network: SequenceModel, goal: Objective, parts: Parts, settings: 
     device_for(settings.accelerator)
     outputs = network.head.out_features
     if outputs != goal.num_outputs:
-        what = "classes" if goal.kind == "class" else "values"
+        what = {"class": "classes", "value": "values", "several": "outputs"}[goal.kind]
         raise ValueError(f"the model has num_outputs={outputs}, but the target has {goal.num_outputs} {what}.")
     wanted = "all" if goal.per_step else "last"
     if network.per_step != goal.per_step:
@@ -403,6 +403,11 @@ def _few_steps(parts: Parts, settings: Settings) -> tuple[str, ...]:
 
 
 def _absent_classes(goal: Objective, parts: Parts, settings: Settings) -> tuple[str, ...]:
+    if goal.heads:
+        series = zip(*(part.by_target for part in (parts.train, parts.valid, parts.test)), strict=True)
+        pairs = zip(goal.parts, series, strict=True)
+        each = [(part, replace(parts, train=one[0], valid=one[1], test=one[2])) for part, one in pairs]
+        return tuple(note for part, own in each for note in _absent_classes(part, own, settings))
     if goal.classes is None:
         return ()
     notes = []

@@ -94,7 +94,7 @@ def explain(
         True
     """
     whole("spans", spans, at_least=1)
-    data = data.with_classes(objective.classes)
+    data = data.with_classes(objective.class_names)
     numbers = _chosen(model, objective, data, tuple(names), of)
     classes = objective.classes
     texts = tuple(

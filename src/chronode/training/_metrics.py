@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, TypeVar
 
 import torch
@@ -188,6 +188,33 @@ class Scores:
             return dict.fromkeys(self.names, float("nan"))
         values = {name: value for metrics in self._made for name, value in metrics.compute(self.names).items()}
         return {name: values[name] for name in self.names}
+
+
+class SeveralScores:
+    """Metrics of several targets, by the names of target and metric.
+
+    Args:
+        parts: Metrics of each target by its name.
+
+    Example:
+        >>> scores = SeveralScores({"sick": Scores(("accuracy",), 2), "days": Scores(("mae",), 1)})
+        >>> scores.parts["days"].update(torch.tensor([[1.0]]), torch.tensor([[3.0]]))
+        >>> scores.compute()
+        {'sick accuracy': nan, 'days mae': 2.0}
+    """
+
+    def __init__(self, parts: Mapping[str, Scores]):
+        self.parts = dict(parts)
+
+    @property
+    def count(self) -> int:
+        """Number of known targets."""
+        return sum(scores.count for scores in self.parts.values())
+
+    def compute(self) -> dict[str, float]:
+        """Returns the metrics of everything that was added."""
+        each = ((target, scores.compute()) for target, scores in self.parts.items())
+        return {f"{target} {name}": value for target, metrics in each for name, value in metrics.items()}
 
 
 class _Own:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,9 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ..data import UNKNOWN, Scaler, Sequences, Target
+from ..data import UNKNOWN, ClassNames, Scaler, Sequences, Target
 from ..settings import SettingError, named, number, one_of, whole
-from ._metrics import CLASS_METRICS, LOWER_IS_BETTER, RANKING, VALUE_METRICS, Scores
+from ._metrics import CLASS_METRICS, LOWER_IS_BETTER, RANKING, VALUE_METRICS, Scores, SeveralScores
 from ._task import LOSSES, Task
 
 VALUES = ("rmse", "mae", "r2")
@@ -45,7 +47,7 @@ class Objective:
     """Loss and metrics of a target.
 
     Attributes:
-        kind: "class" or "value".
+        kind: "class", "value", or "several": targets with a loss and metrics of their own.
         num_outputs: Number of classes or target columns.
         per_step: Whether there is a target at every step.
         metric: Metric that selects the best epoch; one of `metrics`, or "loss".
@@ -64,6 +66,9 @@ class Objective:
         scaler: Scaler that was applied to the data; None if they are not scaled.
         own_units: Whether metrics of values are in the units of the target instead of scaled ones.
         threshold: Probability from which the positive of two classes is predicted; None for the more likely class.
+        heads: Of several targets: the objective of each. The loss is the sum of their losses, each as a share of
+            `units`, and the metrics are the ones that select, by target ("sick accuracy", "days rmse").
+        units: Of several targets: the loss of each if the same is predicted for all training series.
 
     Example:
         >>> from chronode.data import from_list
@@ -85,9 +90,18 @@ class Objective:
     targets: tuple[str, ...] = ()
     own_units: bool = True
     threshold: float | None = None
+    heads: tuple[Objective, ...] = ()
+    units: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        one_of("kind", self.kind, ("class", "value"))
+        one_of("kind", self.kind, ("class", "value", "several"))
+        if (self.kind == "several") != bool(self.heads) or len(self.units) != len(self.heads):
+            raise ValueError(f"kind={self.kind!r} does not fit {len(self.heads)} heads and {len(self.units)} units.")
+        if self.heads:
+            one_of("metric", self.metric, ("loss",))
+            if len(self.targets) != len(self.heads) or self.num_outputs != self._ends[-1]:
+                raise ValueError(f"{len(self.heads)} heads do not fit {len(self.targets)} targets and their outputs.")
+            return
         one_of("loss", self.loss, LOSSES)
         if (self.loss == "cross_entropy") != (self.kind == "class"):
             raise ValueError(f"loss={self.loss!r} cannot be used for a target of kind {self.kind!r}.")
@@ -150,6 +164,8 @@ class Objective:
             ('rmse', 'mae', 'r2')
         """
         target = _target(data)
+        if target.levels:
+            return cls._of_several(data, scaler, positive)
         if target.classes is None:
             several = targets if len(targets) > 1 else ()
             shape = ("value", target.values.shape[1], target.per_step)
@@ -169,6 +185,64 @@ class Objective:
         return cls("class", len(target.classes), target.per_step, "accuracy", metrics, "cross_entropy", **details)
 
     @classmethod
+    def _of_several(cls, data: Sequences, scaler: Scaler | None, positive: str | None) -> Objective:
+        heads, units = [], []
+        for part in data.by_target:
+            has_positive = positive is not None and part.classes is not None and positive in part.classes
+            chosen = positive if has_positive and len(part.classes or ()) == 2 else None
+            heads.append(cls.for_data(part, positive=chosen))
+            units.append(_constant_loss(part))
+        if positive is not None and positive not in (head.positive for head in heads):
+            raise SettingError(f"{named('positive', positive)} is not one of two classes.", argument="positive")
+        names, count = _target(data).names, sum(head.num_outputs for head in heads)
+        metrics = tuple(f"{name} {head.metric}" for name, head in zip(names, heads, strict=True))
+        own = {"scaler": scaler, "targets": names, "heads": tuple(heads), "units": tuple(units)}
+        return cls("several", count, heads[0].per_step, "loss", metrics, "sum", **own)
+
+    @property
+    def _ends(self) -> list[int]:
+        return list(itertools.accumulate(head.num_outputs for head in self.heads))
+
+    @property
+    def spans(self) -> tuple[slice, ...]:
+        """The outputs of each of several targets; all outputs of a single one."""
+        if not self.heads:
+            return (slice(0, self.num_outputs),)
+        return tuple(slice(end - head.num_outputs, end) for head, end in zip(self.heads, self._ends, strict=True))
+
+    @cached_property
+    def parts(self) -> tuple[Objective, ...]:
+        """The objective of each of several targets; this objective of a single one."""
+        if not self.heads:
+            return (self,)
+        scaler = self.scaler
+        return tuple(
+            replace(head, scaler=None if scaler is None else scaler.of_target(index, classes=head.kind == "class"))
+            for index, head in enumerate(self.heads)
+        )
+
+    @property
+    def class_names(self) -> ClassNames:
+        """Names of the classes; of several targets, those of each."""
+        return tuple(head.classes for head in self.heads) if self.heads else self.classes
+
+    def by_part(self, output: Tensor, target: Tensor) -> Iterator[tuple[Objective, Tensor, Tensor]]:
+        """Yields (objective, outputs, true values) of each of several targets, or of the single one.
+
+        Args:
+            output: Outputs `(..., num_outputs)`.
+            target: True classes or values; of several targets `(..., targets)`, NaN where unknown.
+        """
+        if not self.heads:
+            yield self, output, target
+            return
+        for index, (part, span) in enumerate(zip(self.parts, self.spans, strict=True)):
+            true = target[..., index : index + 1]
+            if part.kind == "class":
+                true = torch.where(true.isnan(), UNKNOWN, true)[..., 0].long()
+            yield part, output[..., span], true
+
+    @classmethod
     def for_task(cls, task: Task, data: Sequences, *, scaler: Scaler | None = None) -> Objective:
         """Returns the loss and metrics of a task, in the units that the task reports.
 
@@ -185,6 +259,8 @@ class Objective:
 
     def with_settings(self, metric: str | None, class_weights: Any, train: Sequences) -> Objective:
         """Returns the objective with these settings, if given; "balanced" weights are computed from `train`."""
+        if self.heads:
+            return self._with_class_weights(metric, class_weights, train)
         changed = self
         if metric is not None:
             if self.targets and metric in LOWER_IS_BETTER and self.metrics == ("r2",) and metric != "loss":
@@ -203,6 +279,24 @@ class Objective:
         weights = _balanced(train, self.num_outputs) if class_weights == "balanced" else tuple(class_weights)
         return replace(changed, class_weights=weights)
 
+    def _with_class_weights(self, metric: str | None, class_weights: Any, train: Sequences) -> Objective:
+        if metric not in (None, "loss"):
+            raise SettingError(
+                f"{named('metric', metric)} cannot select the best epoch of several targets: omit it; their loss does.",
+                argument="metric",
+            )
+        if class_weights not in (None, "balanced"):
+            raise SettingError(
+                f"{named('class_weights')} of several targets can only be balanced", argument="class_weights"
+            )
+        pairs = zip(self.heads, train.by_target, strict=True)
+        return replace(
+            self,
+            heads=tuple(
+                head.with_settings(None, class_weights if head.kind == "class" else None, part) for head, part in pairs
+            ),
+        )
+
     def loss_of(
         self, output: Tensor, target: Tensor, unit: Tensor | None = None, weights: Tensor | None = None
     ) -> Loss:
@@ -215,6 +309,11 @@ class Objective:
                 count linearly (Huber 1964), so that no outage decides. None: 1 everywhere, and all errors are squared.
             weights: Weight of each series, `(B,)`; None: 1.
         """
+        if self.heads:  # a target that is known for few series counts as often as it is known
+            each = self.by_part(output, target)
+            losses = [part.loss_of(values, true, None, weights) for part, values, true in each]
+            total = sum(loss.sum / size for loss, size in zip(losses, self.units, strict=True))
+            return Loss(torch.as_tensor(total), torch.stack([loss.weight for loss in losses]).mean())
         if weights is not None:  # the same weight for every step and every target of a series
             weights = weights.to(output).reshape(-1, *[1] * (target.dim() - 1)).expand(target.shape)
         if self.kind == "value":
@@ -241,14 +340,24 @@ class Objective:
             >>> goal.row_losses(torch.zeros(2, 2), torch.tensor([[1.0, 3.0], [2.0, torch.nan]])).tolist()
             [5.0, 4.0]
         """
+        if self.heads:
+            losses = [part.row_losses(values, true) for part, values, true in self.by_part(output, target)]
+            shares = [loss.double() / size for loss, size in zip(losses, self.units, strict=True)]
+            return len(shares) * torch.stack(shares).nanmean(0)
         if self.kind == "value":
             return (output - target.to(output.dtype)).square().nanmean(-1)
         losses = nn.functional.cross_entropy(output, target, ignore_index=UNKNOWN, reduction="none")
         return losses.masked_fill(target == UNKNOWN, torch.nan)
 
-    def scores(self) -> Scores:
+    def scores(self) -> Scores | SeveralScores:
         """Returns empty metrics; add batches with `measure`."""
-        return Scores(self.metrics, self.num_outputs, self.positive_number, self.threshold)
+        if self.heads:
+            pairs = zip(self.targets, self.heads, strict=True)
+            return SeveralScores({name: head._scores((head.metric,)) for name, head in pairs})
+        return self._scores(self.metrics)
+
+    def _scores(self, metrics: tuple[str, ...]) -> Scores:
+        return Scores(metrics, self.num_outputs, self.positive_number, self.threshold)
 
     @property
     def positive_number(self) -> int:
@@ -269,8 +378,15 @@ class Objective:
         one = self.positive_number
         return np.where(chances[..., one] >= self.threshold, one, 1 - one)
 
-    def measure(self, scores: Scores, output: Tensor, target: Tensor, weights: Tensor | None = None) -> None:
+    def measure(
+        self, scores: Scores | SeveralScores, output: Tensor, target: Tensor, weights: Tensor | None = None
+    ) -> None:
         """Adds the known targets of a batch to `scores`; `weights` are those of its series, or of all its targets."""
+        if isinstance(scores, SeveralScores):
+            each = zip(scores.parts.values(), self.by_part(output, target), strict=True)
+            for own, (part, values, true) in each:
+                part.measure(own, values, true, weights)
+            return None
         output, classes = output.reshape(-1, self.num_outputs), self.kind == "class"
         target = target.reshape(-1) if classes else target.reshape(-1, self.num_outputs)
         mask = target != UNKNOWN if classes else ~target.isnan().all(-1)
@@ -283,9 +399,41 @@ class Objective:
             output, target = self.unscaled(output), self.unscaled(target)
         return scores.update(output, target, weights)
 
+    def measure_predictions(
+        self, scores: Scores | SeveralScores, predicted: Tensor, target: Tensor, weights: Tensor | None = None
+    ) -> None:
+        """Adds predictions, as `finished` returns them, with true classes or values in the units of the target.
+
+        Args:
+            scores: Metrics.
+            predicted: Probabilities or values `(rows, num_outputs)`.
+            target: `(rows,)` or `(rows, targets)`, unknown ones included.
+            weights: `(rows,)`; None for equal weights.
+        """
+        if isinstance(scores, SeveralScores):
+            each = zip(scores.parts.values(), self.by_part(predicted, target), strict=True)
+            for own, (part, values, true) in each:
+                part.measure_predictions(own, values, true, weights)
+            return
+        if self.kind == "class":
+            mask, output = target != UNKNOWN, predicted.double().clamp(min=1e-38).log()
+        else:
+            mask = ~target.isnan().all(-1)
+            output, target = (
+                torch.from_numpy(self.in_metric_units(values.double().numpy())) for values in (predicted, target)
+            )
+        scores.update(output[mask], target[mask], None if weights is None else weights[mask])
+
     def unscaled(self, values: Tensor) -> Tensor:
         """Returns values of the targets in their own units."""
         return values if self.scaler is None else self.scaler.inverse_target(values)
+
+    def finished(self, output: Tensor) -> Tensor:
+        """Returns outputs as predictions: probabilities of classes, values in the units of the target."""
+        if self.heads:
+            spans = zip(self.parts, self.spans, strict=True)
+            return torch.cat([part.finished(output[..., span]) for part, span in spans], dim=-1)
+        return output.softmax(-1) if self.kind == "class" else self.unscaled(output)
 
     def in_metric_units(self, values: NDArray[Any]) -> NDArray[Any]:
         """Returns predictions or true values in the units of the metrics; given are those that `predict` returns."""
@@ -363,6 +511,18 @@ def class_counts(data: Sequences, *, weighted: bool = False) -> np.ndarray:
     labels = target.values[data.steps] if target.per_step else target.values
     known = labels != UNKNOWN
     return np.bincount(labels[known], None if weights is None else weights[known], minlength=len(target.classes))
+
+
+def _constant_loss(train: Sequences) -> float:
+    """Returns the mean loss of the same prediction for all series: the class frequencies, or the mean."""
+    target = _target(train)
+    if target.classes is not None:
+        shares = class_counts(train, weighted=True) / max(class_counts(train, weighted=True).sum(), 1e-12)
+        loss = -float((shares * np.log(np.maximum(shares, 1e-12))).sum())
+    else:
+        values = target.values[train.steps] if target.per_step else target.values
+        loss = float(np.nanvar(values.astype(np.float64))) if target.known.any() else 1.0
+    return loss if loss > 1e-9 else 1.0
 
 
 def _rarer(data: Sequences) -> int:

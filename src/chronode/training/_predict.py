@@ -33,6 +33,7 @@ class Predictions:
         classes: Names of the classes; None for values.
         names: Names of the target columns.
         objective: Objective of the model, whose threshold decides between two classes; None: the more likely class.
+            Predictions of several targets with classes among them hold those of all targets one after the other.
     """
 
     ids: NDArray[Any]
@@ -43,6 +44,34 @@ class Predictions:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @property
+    def by_target(self) -> tuple[Predictions, ...]:
+        """The predictions of each of several targets; themselves for a single one."""
+        goal = self.objective
+        if goal is None or not goal.heads:
+            return (self,)
+        parts = zip(goal.parts, goal.spans, goal.targets, strict=True)
+        return tuple(
+            Predictions(self.ids, [values[..., span] for values in self.values], part.classes, (name,), part)
+            for part, span, name in parts
+        )
+
+    @property
+    def spans(self) -> tuple[slice, ...]:
+        """The part of the values that belongs to each of several targets; all of them for a single one."""
+        return (slice(None),) if self.objective is None or not self.objective.heads else self.objective.spans
+
+    @property
+    def heads(self) -> tuple[tuple[str, ...], ...]:
+        """Names of columns of the values of each target: "p_ill" for a class, with the target if there are several."""
+        parts = self.by_target
+        return tuple(
+            part.names
+            if part.classes is None
+            else tuple(f"p_{name}" if len(parts) == 1 else f"p_{part.names[0]}_{name}" for name in part.classes)
+            for part in parts
+        )
 
     @property
     def labels(self) -> list[Any]:
@@ -94,7 +123,7 @@ def evaluate(
     model: SequenceModel, objective: Objective, data: Sequences, started: Tensor | None = None
 ) -> dict[str, float]:
     """Returns the loss and the metrics of `objective` over all known targets of `data`; `started` as for `outputs`."""
-    data = data.with_classes(objective.classes)
+    data = data.with_classes(objective.class_names)
     scores, total, weight = objective.scores(), 0.0, 0.0
     for batch, output in outputs(model, data, started):
         if batch.target is None:
@@ -109,7 +138,7 @@ def evaluate(
 def row_losses(model: SequenceModel, objective: Objective, data: Sequences, started: Tensor | None = None) -> Tensor:
     """Returns the loss `(N,)` of each series with one target, as `weighted_rows`; `started` as for `outputs`."""
     losses = torch.full((len(data),), torch.nan)
-    for batch, output in outputs(model, data.with_classes(objective.classes), started):
+    for batch, output in outputs(model, data.with_classes(objective.class_names), started):
         assert batch.target is not None
         losses[batch.rows] = objective.row_losses(output.cpu(), batch.target).to(losses)
     return weighted_rows(losses, data)
@@ -133,7 +162,7 @@ def start_losses(model: SequenceModel, objective: Objective, data: Sequences, st
     """Returns the loss `(N,)` of each series by what the network starts from; arguments as for `row_losses`."""
     assert model.start is not None
     outputs = raw_outputs(model.start, data, model.relative) if started is None else started
-    target = data.with_classes(objective.classes).target
+    target = data.with_classes(objective.class_names).target
     assert target is not None
     goal = torch.tensor(target.values)
     losses = objective.row_losses(outputs, goal.long() if objective.kind == "class" else goal)
@@ -155,8 +184,7 @@ def predict(model: SequenceModel, objective: Objective, data: Sequences) -> Pred
     """Returns probabilities of the classes, or values in the units of the target."""
     values: list[NDArray[np.float32]] = [np.empty(0, dtype=np.float32)] * len(data)
     for batch, output in outputs(model, data):
-        output = output.softmax(-1) if objective.classes is not None else objective.unscaled(output)
-        predicted = output.float().numpy(force=True)
+        predicted = objective.finished(output).float().numpy(force=True)
         for row, prediction, length in zip(batch.rows.tolist(), predicted, batch.lengths.tolist(), strict=True):
             values[row] = prediction[:length].copy() if model.per_step else prediction
     names = data.target.names if data.target is not None else ("target",)
@@ -199,15 +227,31 @@ def known_rows(data: Sequences, predictions: Predictions) -> KnownRows:
     return KnownRows(predicted[mask], true[mask], groups[mask], None if weights is None else weights[mask])
 
 
+def rows_by_target(objective: Objective, data: Sequences, predictions: Predictions) -> list[KnownRows]:
+    """Returns the rows of each target whose value is known, in the units of its metrics.
+
+    Args:
+        objective: The objective of the predictions.
+        data: Series with targets.
+        predictions: Their predictions.
+    """
+    pairs = zip(data.with_classes(objective.class_names).by_target, predictions.by_target, strict=True)
+    rows = [known_rows(part, predicted) for part, predicted in pairs]
+    return [
+        known._replace(predicted=part.in_metric_units(known.predicted), true=part.in_metric_units(known.true))
+        for part, known in zip(objective.parts, rows, strict=True)
+    ]
+
+
 def evaluate_targets(model: SequenceModel, objective: Objective, data: Sequences) -> dict[str, dict[str, float]]:
     """Returns the metrics of each of several targets in its own units; empty for a single target."""
     if not objective.targets or not len(data):
         return {}
     width, found, truth, weights = objective.num_outputs, [], [], []
-    for batch, output in outputs(model, data):
+    for batch, output in outputs(model, data.with_classes(objective.class_names)):
         assert batch.target is not None
         found.append(output.reshape(-1, width).cpu())
-        truth.append(batch.target.reshape(-1, width))
+        truth.append(batch.target.reshape(len(found[-1]), -1))
         if batch.weights is not None:
             weights.append(batch.weights.repeat_interleave(len(truth[-1]) // len(batch.rows)))
     return by_target(objective, torch.cat(found), torch.cat(truth), torch.cat(weights) if weights else None)
@@ -233,6 +277,11 @@ def by_target(
     """
     if not objective.targets:
         return {}
+    if objective.heads:
+        output = output.reshape(-1, objective.num_outputs).double()
+        pairs = objective.by_part(output, truth.reshape(len(output), -1))
+        each = zip(objective.targets, pairs, strict=True)
+        return {name: _measured(part, values, true, weights) for name, (part, values, true) in each}
     output, truth = (
         objective.unscaled(values.reshape(-1, objective.num_outputs).double()) for values in (output, truth)
     )
@@ -244,3 +293,9 @@ def by_target(
         scores.update(predicted[mask], true[mask], None if weights is None else weights[mask])
         metrics[name] = scores.compute()
     return metrics
+
+
+def _measured(objective: Objective, output: Tensor, truth: Tensor, weights: Tensor | None) -> dict[str, float]:
+    scores = objective.scores()
+    objective.measure(scores, output, truth, weights)
+    return scores.compute()

@@ -15,6 +15,7 @@ from ..model.start import (
     fit_forecast,
     fit_stack,
     fit_start,
+    fit_targets,
     last_value_at_every_step,
     naive_forecasts,
     training_season,
@@ -68,8 +69,8 @@ def add_start(network: SequenceModel, parts: Parts, settings: Settings, start: s
 def fit_named(start: str, train: Sequences, valid: Sequences, seed: int) -> StartFit:
     """Fits the start of a name, as for `add_start`."""
     if start == "stacked":
-        return fit_stack(train, valid, seed=seed)
-    return fit_start(train, valid, kinds=("summaries",) if start == "summaries" else None, seed=seed)
+        return fit_targets(fit_stack, train, valid, seed=seed)
+    return fit_targets(fit_start, train, valid, kinds=("summaries",) if start == "summaries" else None, seed=seed)
 
 
 def refit_start(model: SequenceModel, fitted: StartFit, parts: Parts, share: float = 1.0) -> None:
@@ -78,7 +79,7 @@ def refit_start(model: SequenceModel, fitted: StartFit, parts: Parts, share: flo
     For forecasts, the newest steps are the most telling ones of what follows.
     """
     assert model.spec is not None
-    again = fitted.refitted(parts.train, parts.valid.with_classes(parts.train.classes))
+    again = fitted.refitted(parts.train, parts.valid.with_classes(parts.train.class_names))
     model.spec, model.start = replace(model.spec, start=again.description), again.start.to(model.head.weight.device)
     model.start.scale_by(share)
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data import Reading, Scaler, Sequences
+from ..data import Reading, Scaler, Sequences, listed
 from ..model import ModelSpec, Refusal, Relative, SequenceModel, refusal
-from ..settings import percents
+from ..settings import SettingError, named, one_of, percents
 from ._calibration import USUAL_INTERVALS, interval_scores, intervals_of
 from ._events import Epoch
 from ._explain import Explanation, explain
@@ -119,6 +119,40 @@ class Trained:
     def notes(self) -> tuple[str, ...]:
         """Remarks about the data for the user."""
         return self.record.notes
+
+    @property
+    def by_target(self) -> Mapping[str, Trained]:
+        """The model of each target by its name: of several targets with classes among them, the same body with one
+        head; of others, this model.
+        """
+        goal, reading = self.objective, self.reading
+        if not goal.heads:
+            return {", ".join(self.output_names()) or "target": self}
+        models: dict[str, Trained] = {}
+        for number, (name, part) in enumerate(zip(goal.targets, goal.parts, strict=True)):
+            model = self.model.part(number, goal.spans[number])
+            if reading is not None:
+                classes = None if part.classes is None else list(part.classes)
+                options = {**reading.options, "kind": part.kind, "classes": classes}
+                own = replace(reading, target=(name,), options=options)
+                models[name] = replace(self, model=model, objective=part, reading=replace(own, scaler=part.scaler))
+            else:
+                models[name] = replace(self, model=model, objective=part)
+        return models
+
+    def of_target(self, target: str | None, capability: str) -> Trained:
+        """Returns the model of one target, for what is done with one target at a time.
+
+        Args:
+            target: Name of the target; None for the only one.
+            capability: What is done with it, for messages.
+        """
+        models = self.by_target
+        if target is None and len(models) > 1:
+            names = listed(models)
+            cure = f"pass {named('target', next(iter(models)))} or another of {names}"
+            raise SettingError(f"{capability} is done for one target of {len(models)}", argument="target", cure=cure)
+        return next(iter(models.values())) if target is None else models[one_of("target", target, tuple(models))]
 
     # ---- capabilities -------------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         season_of,
         seasonal_naive,
     )
+    from ._several import SeveralStart, fit_targets
     from ._stacked import StackedStart, fit_stack
     from ._start import LinearStart, StartFit, fit_start, outputs_of, raw_outputs
     from ._summaries import summaries, summary_names

@@ -78,7 +78,7 @@ class StackedStart(Start):
         return outputs @ self.get_buffer("share") + self.get_buffer("bias")
 
 
-def build_start(description: dict[str, Any], outputs: int) -> Start:
+def build_single(description: dict[str, Any], outputs: int) -> Start:
     """Builds the linear model or the stack of a description."""
     return StackedStart(description, outputs) if "members" in description else LinearStart(description, outputs)
 

@@ -42,6 +42,11 @@ class Start(nn.Module):
     static = 0
 
     @property
+    def starts(self) -> tuple[Start, ...]:
+        """The start of each target: several, or this one."""
+        return (self,)
+
+    @property
     def kind(self) -> str:
         """Features, or members, in a few words."""
         raise NotImplementedError
@@ -65,6 +70,11 @@ class Start(nn.Module):
         """The number of weights, biases and values of leaves."""
         names = ("weight", "bias", "value")
         return sum(part.numel() for path, part in self.named_buffers() if path.rpartition(".")[2] in names)
+
+    @property
+    def num_outputs(self) -> int:
+        """Number of logits or values."""
+        return self.get_buffer("bias").shape[0]
 
     def needs_whole_series(self) -> tuple[str, str, str] | None:
         """Returns (setting, reason, cure) if it cannot be updated step by step; None if it can."""
