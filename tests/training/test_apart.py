@@ -9,6 +9,7 @@ import torch
 from chronode.data import Parts, from_list
 from chronode.judge import Candidate, race
 from chronode.model.start import fit_stack, fit_start
+from chronode.model.start._several import SeveralStart
 from chronode.settings import SettingError
 from chronode.training import Objective, Settings, fit, outputs_in_order
 
@@ -96,3 +97,15 @@ def test_a_given_share_is_that_of_every_candidate():
         start="linear",
     )
     assert {entry.name for entry in result.entries} == {"linear start alone", "gru H=4 share=0.4"}
+
+
+def test_starts_of_several_targets_are_scaled_together():
+    rng = np.random.default_rng(3)
+    s = from_list(list(rng.normal(size=(40, 5, 2))), target=rng.normal(size=(40, 2)).astype(np.float32))
+    start = SeveralStart({"targets": [{"kind": "summaries", "channels": 2}] * 2, "outputs": [1, 2]})
+    for name, tensor in start.named_buffers():
+        if name.rpartition(".")[2] in ("weight", "bias"):
+            tensor.normal_()
+    before = start(s.batch().x)
+    start.scale_by(0.3)
+    torch.testing.assert_close(start(s.batch().x), 0.3 * before)

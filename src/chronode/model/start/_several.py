@@ -55,6 +55,11 @@ class SeveralStart(Start):
         """Returns `(B, K)`, or `(B, T, K)` for targets per step."""
         return torch.cat([member(x, **times) for member in self.members], dim=-1)
 
+    def scale_by(self, factor: float) -> None:
+        """Multiplies the outputs of all starts."""
+        for start in self.starts:
+            start.scale_by(factor)
+
     # ---- step by step, with the same sums for all targets -------------------------------------------------
 
     @property
