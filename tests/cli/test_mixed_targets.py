@@ -44,7 +44,7 @@ def table(text):
 
 
 def test_the_kind_of_each_target_follows_from_its_column():
-    columns = {"id": [1, 1, 2, 2], "x": [1.0, 2.0, 3.0, 4.0], "sick": ["no", "no", "", ""], "dead": [0, 0, 1, 1]}
+    columns = {"id": [1, 1, 2, 2], "x": [1.0, 2.0, 3.0, 4.0], "sick": ["no", "no", None, None], "dead": [0, 0, 1, 1]}
     columns |= {"days": [1.5, 1.5, 2.5, 2.5], "sick2": ["a", "a", "b", "b"]}
     s = from_long(columns, id="id", columns=["x"], target=["sick2", "days", "dead"])
     assert s.target.levels == (("a", "b"), None, ("0", "1")) and s.target.kind == "several"

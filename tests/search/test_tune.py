@@ -7,8 +7,10 @@ from dataclasses import replace
 
 import optuna
 import pytest
+import torch
 from searches import RANGES, search_in
 
+from chronode.runs import load
 from chronode.search import _trials
 from chronode.search._ranges import Between, OneOf, applied
 from chronode.training import fit
@@ -40,6 +42,23 @@ def test_trials_are_judged_by_validation_and_the_best_is_tested_once(tmp_path, m
     epochs = []
     assert search.train_best(on_event=epochs.append).summary == outcome.summary
     assert not epochs
+
+
+def test_the_best_trials_together_have_the_mean_of_their_outputs(tmp_path):
+    search = search_in(tmp_path, epochs=1)
+    search.run(3)
+    first, second = search.best_trials(2)
+    assert first.value >= second.value and first.settings != second.settings
+    with pytest.raises(ValueError, match="there are 3: search more trials"):
+        search.train_best(4)
+    together = search.train_best(2)
+    each = [load(tmp_path / f"best-{trial.number}") for trial in (first, second)]
+    batch = search.prepared.parts.test.batch()
+    with torch.no_grad():
+        outputs = [trained.model(batch.x, **batch.inputs) for trained in (load(together.run.path), *each)]
+    torch.testing.assert_close(outputs[0], (outputs[1] + outputs[2]) / 2)
+    assert together.run.path.name == f"ensemble-{first.number}-{second.number}"
+    assert search.train_best(2).summary["test"] == together.summary["test"]
 
 
 def test_a_search_that_was_stopped_draws_what_it_would_have_drawn(tmp_path):

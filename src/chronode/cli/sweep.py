@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from ..settings import SettingError, named
 from . import flags
 from .options import Address, ConfigFile, DataSource, EngineName, Workers, engine_for, with_plugins
 from .tables import Table
@@ -58,6 +59,15 @@ def sweep(
         str,
         typer.Option(help="Method that stops bad trials early: median, hyperband or none.", rich_help_panel="Search"),
     ] = "median",
+    best: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="Number of the best trials that are trained for the test; the outputs of several are averaged. "
+            "[example: 3]",
+            rich_help_panel="Search",
+        ),
+    ] = 1,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -98,7 +108,9 @@ def sweep(
         console, f"searching {asked.model.model}: " + ", ".join(f"{name} {values}" for name, values in searched.items())
     )
     say(console, f"ranges: {source_of_ranges(asked.model.model)}")
-    outcome = _carry_out(search, trials, None if timeout is None else 60 * timeout, runner, console)
+    if best > trials:
+        raise SettingError(f"{named('best', best)} needs at least as many {named('trials', ...)}.", argument="best")
+    outcome = _carry_out(search, trials, None if timeout is None else 60 * timeout, runner, console, best)
     _report(search, outcome, console, json)
 
 
@@ -129,7 +141,9 @@ def _space(asked: Config, given: dict[str, Any], ranges: list[str], fix: list[st
     return applied(asked, fixed), searched
 
 
-def _carry_out(search: Search, trials: int, timeout: float | None, engine: Engine, console: Console) -> Outcome | None:
+def _carry_out(
+    search: Search, trials: int, timeout: float | None, engine: Engine, console: Console, best: int
+) -> Outcome | None:
     """Searches, then trains and tests the best settings; None if another process will."""
     from ..report.run_page import draw_run
     from ..training import ProgressBar
@@ -160,7 +174,7 @@ def _carry_out(search: Search, trials: int, timeout: float | None, engine: Engin
             raise typer.Exit(1)
         say(console, "training the best settings again for the test:")
         with ProgressBar(epochs, console.file, labels=["best"]) as bar:
-            outcome = search.train_best(on_event=bar, draw=draw_run)
+            outcome = search.train_best(best, on_event=bar, draw=draw_run)
         if outcome.status == "interrupted":
             raise KeyboardInterrupt
     except KeyboardInterrupt as error:
@@ -213,7 +227,8 @@ def _report(search: Search, outcome: Outcome | None, console: Console, as_json: 
         return
     console.print(_table(search, trials))
     if outcome is not None and outcome.summary["test"]:
-        scores = {"best trial": outcome.summary["test"], **outcome.summary["baselines"]}
+        name = "best trial" if outcome.run.path.name.startswith("best-") else "ensemble"
+        scores = {name: outcome.summary["test"], **outcome.summary["baselines"]}
         console.print(scores_table("test", scores, outcome.summary.get("positive")))
     say(console, f"best: trial {best.number}, validation {search.metric} {best.value:.4g}: {_settings(best)}")
     say(console, f"settings: {file}   report: {report}" + ("" if outcome is None else f"   run: {outcome.run.path}"))

@@ -21,12 +21,13 @@ from ..runs import (
     FolderLock,
     Outcome,
     assemble_run,
+    ensemble_runs,
     prepared_for,
     resume_run,
     train_run,
     with_named_model,
 )
-from ..settings import number, one_of, whole
+from ..settings import SettingError, named, number, one_of, whole
 from ..storage import read_json, write_json
 from ..system import drawn, plugins
 from ..training import LOWER_IS_BETTER, Epoch, EpochDone, Event, Listener
@@ -154,9 +155,15 @@ class Search:
 
     def best(self) -> Trial | None:
         """Returns the best complete trial by validation; the first of equal ones."""
+        return next(iter(self.best_trials(1)), None)
+
+    def best_trials(self, count: int) -> list[Trial]:
+        """Returns the best complete trials by validation, with different settings, the best one first."""
         done = [trial for trial in self.trials() if trial.state == "complete"]
         sign = 1.0 if self.lower_is_better else -1.0
-        return min(done, key=lambda trial: sign * (trial.value or 0.0), default=None)
+        ordered = sorted(done, key=lambda trial: sign * (trial.value or 0.0))
+        different = {str(sorted(trial.settings.items())): trial for trial in reversed(ordered)}
+        return [trial for trial in ordered if trial in different.values()][:count]
 
     def best_config(self) -> Config:
         """Returns the config of the best trial."""
@@ -175,19 +182,42 @@ class Search:
     def _repr_html_(self) -> str:
         return drawn("search_html", self.trials(), self.metric, self.importances(), self.lower_is_better)
 
-    def train_best(self, *, on_event: Listener | None = None, draw: Draw | None = None) -> Outcome:
-        """Trains the best settings again in a separate run folder and tests that model.
+    def train_best(self, count: int = 1, *, on_event: Listener | None = None, draw: Draw | None = None) -> Outcome:
+        """Trains the best settings again in a run folder of their own and tests that model.
+
+        Args:
+            count: Number of the best trials; the outputs of several are averaged.
+            on_event: Called during the trainings.
+            draw: As for `train_run`.
 
         Raises:
-            ValueError: No trial is complete, or another process is training them.
+            ValueError: Fewer trials are complete, or another process is training them.
         """
-        config, best = self.best_config(), self.best()
-        assert best is not None
-        folder = self.folder / f"best-{best.number}"
+        chosen = self.best_trials(whole("count", count, at_least=1))
+        if not chosen:
+            raise ValueError("no trial is complete yet.")
+        if len(chosen) < count:
+            raise SettingError(
+                f"{named('best', count)} needs as many complete trials with different settings, there are "
+                f"{len(chosen)}",
+                argument="best",
+                cure="search more trials",
+            )
         with self._last_lock.held():
-            if (folder / "run.json").is_file():
-                return resume_run(folder, on_event=on_event, draw=draw)
-            return train_run(config, folder, prepared=self.prepared, on_event=on_event, draw=draw)
+            outcomes = []
+            for trial in chosen:
+                folder = self.folder / f"best-{trial.number}"
+                config = applied(self.config, trial.settings)
+                if (folder / "run.json").is_file():
+                    outcomes.append(resume_run(folder, on_event=on_event, draw=draw))
+                else:
+                    outcomes.append(train_run(config, folder, prepared=self.prepared, on_event=on_event, draw=draw))
+                if outcomes[-1].status == "interrupted" or count == 1:
+                    return outcomes[-1]
+            together = self.folder / "-".join(["ensemble", *(str(trial.number) for trial in chosen)])
+            if (together / "run.json").is_file():
+                return resume_run(together, draw=draw)
+            return ensemble_runs([outcome.run.path for outcome in outcomes], together, draw=draw)
 
     # ---- one trial ---------------------------------------------------------------------------------------
 
