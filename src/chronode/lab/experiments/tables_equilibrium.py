@@ -24,7 +24,7 @@ _PLAIN = {"rnn": {"learning_rate": 1e-3}}
 _KAG_LAPTOP: Mapping[str, Budget] = {
     "smnist": _PIXELS,
     "psmnist": _PIXELS,
-    "noisy-mnist": in_steps(8_000, learning_rate=3e-3, clip=1.0, batch_size=64),
+    "noisy-mnist": in_steps(8_000, learning_rate=3e-3, clip=1.0, batch_size=64, by_model=_BASELINES),
     "noisy-cifar": in_steps(4_000, learning_rate=_LONG),
     "har-2": in_steps(800, seeds=3, **_SUBJECTS),
     "dsa-19": in_steps(1_500, learning_rate=3e-3, refit=True),
