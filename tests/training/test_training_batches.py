@@ -107,3 +107,12 @@ def test_predictions_come_in_the_order_of_the_series():
         np.testing.assert_allclose(said.values[row], alone, rtol=1e-5)
     assert said.ids.tolist() == data.ids.tolist()
     assert set(said.labels) <= {"even", "odd"}
+
+
+def test_training_moves_the_steps_of_each_series_anew_in_every_epoch():
+    data = from_list([np.arange(1.0, 31.0)] * 50, target=["a", "b"] * 25, classes=["a", "b"])
+    settings = Settings(batch_size=50, shift=3).completed(50)
+    epochs = [next(iter(TrainingBatches(Parts(data, data, data), settings, Place(epoch)))) for epoch in (0, 1)]
+    moves = [(batch.x[batch.rows.argsort(), 15, 0] - data.batch().x[:, 15, 0]).tolist() for batch in epochs]
+    assert moves[0] != moves[1]
+    assert set(moves[0]) | set(moves[1]) == set(range(-3, 4))

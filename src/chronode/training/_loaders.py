@@ -71,6 +71,8 @@ class TrainingBatches:
         if self.settings.subsample < 1:
             per_step = data.target is not None and data.target.per_step
             batch = subsample(batch, self.settings.subsample, rng, per_step=per_step)
+        if self.settings.shift:
+            batch = shifted(batch, self.settings.shift, rng)
         return jittered(batch, self.settings.jitter, rng) if self.settings.jitter else batch
 
 

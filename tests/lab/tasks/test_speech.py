@@ -123,6 +123,7 @@ def sounds(tmp_path, monkeypatch):
     (top / "validation_list.txt").write_text("".join(lists["valid"]))
     (top / "testing_list.txt").write_text("".join(lists["test"]))
     monkeypatch.setattr(speech, "folder", lambda name: tmp_path / name)
+    monkeypatch.setenv("CHRONODE_DATA", str(tmp_path / "cache"))
     return top
 
 
@@ -179,6 +180,20 @@ def test_what_is_missing_is_reported(sounds):
     (sounds / "validation_list.txt").write_text("")
     with pytest.raises(ValueError, match="no recordings of 'wow' found"):
         find_task("google-30").load()
+
+
+def test_features_are_kept_until_a_recording_changes(sounds, monkeypatch):
+    first = find_task("google-30").load()
+    read = []
+    monkeypatch.setattr(speech, "read_wave", lambda path, rate=RATE: read.append(path) or read_wave(path, rate))
+    again = find_task("google-30").load()
+    assert not read
+    np.testing.assert_array_equal(first.test.values, again.test.values)
+    write_wave(sounds / "yes" / "dd44_nohash_0.wav", 0.2 * np.sin(2 * np.pi * 5000 * SECOND))
+    changed = find_task("google-30").load()
+    assert {path.parent.name for path in read} == {"yes"}
+    differ = [a.id for a, b in zip(first.test, changed.test, strict=True) if not np.array_equal(a.values, b.values)]
+    assert differ == ["yes/dd44_nohash_0.wav@0"]
 
 
 def test_noise_too_short_for_every_part_is_reported(sounds):

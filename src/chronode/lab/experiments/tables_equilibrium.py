@@ -24,7 +24,7 @@ _PLAIN = {"rnn": {"learning_rate": 1e-3}}
 _KAG_LAPTOP: Mapping[str, Budget] = {
     "smnist": _PIXELS,
     "psmnist": _PIXELS,
-    "noisy-mnist": in_steps(8_000, learning_rate=3e-3, clip=1.0, batch_size=64),
+    "noisy-mnist": in_steps(8_000, learning_rate=3e-3, clip=1.0, batch_size=64, by_model=_BASELINES),
     "noisy-cifar": in_steps(4_000, learning_rate=_LONG),
     "har-2": in_steps(800, seeds=3, **_SUBJECTS),
     "dsa-19": in_steps(1_500, learning_rate=3e-3, refit=True),
@@ -33,14 +33,19 @@ _KAG_LAPTOP: Mapping[str, Budget] = {
     "ptb": in_steps(800, learning_rate=5e-3, clip=1.0, batch_size=16),
 }
 # On held-out thirds of the training subjects, iRNN (K=1) has 91.7% without and 92.7% with jitter after 800 steps, and
-# 93.2% after 2,400 with jitter and a running mean of the weights. The states of sigmoids are all positive, so that
-# dropout drowns what differs between them: they have 75% with the initial W of the others, 82% with a larger one, and
-# 90% if there is no dropout either; with a rate of 0.003, 90.6% after 2,400 steps and 91.8% after 4,800.
+# 93.2% after 2,400 with jitter and a running mean of the weights. Of three other groups of seven subjects (800 steps,
+# 92.4%), shifted steps have 92.6%, no dropout 92.9%, a rate of 0.003 92.3% and a jitter of 0.4 91.2%; of four groups
+# of three, the authors' scaling of every step has 92.4% and that of the channels 92.1%: nothing that makes up for the
+# two points to the papers. A head on the mean or the maximum of the states has 93.1 and 93.5%, but is not the papers'
+# model, whose head sees the last state.
+# The states of sigmoids are all positive, so that dropout drowns what differs between them: they have 75% with the
+# initial W of the others, 82% with a larger one, and 90% if there is no dropout either; with a rate of 0.003, 90.6%
+# after 2,400 steps and 91.8% after 4,800.
 _JITTER: dict[str, Any] = {**_SUBJECTS, "jitter": 0.15, "average": "ema", "average_decay": 0.99, "seeds": 3}
 _SIGMOID: dict[str, Any] = {**_JITTER, "learning_rate": 3e-3, "model": {"dropout": 0.0, "input_std": 1.0}}
-# After 15 epochs of Google-12, iRNN (K=1) has a validation loss of 0.291 without and 0.264 with a shift of 8 steps;
-# after 60 epochs 0.295 with it (93.5%), and 0.205 with jitter and a running mean of the weights in addition (94.1%).
-_WORDS: dict[str, Any] = {**COSINE, "clip": 1.0, "shift": 8, "jitter": 0.1, "by_model": _PLAIN}
+# After 60 epochs of Google-12, iRNN (K=1) has a validation accuracy of 93.5% (loss 0.295), 94.1% (0.193) with jitter
+# and a running mean of the weights, and 93.8% (0.215) with recordings moved by up to 8 steps in addition.
+_WORDS: dict[str, Any] = {**COSINE, "clip": 1.0, "jitter": 0.1, "by_model": _PLAIN}
 _WORDS |= {"average": "ema", "average_decay": 0.998, "seeds": 3}
 # On a held-out person of the training persons, FastGRNN has 68.9 and 57.6% (two persons, 600 steps), with dropout, a
 # running mean of the weights and a jitter of 0.3 74.8 and 69.9%, with a jitter of 0.6 73.9 and 74.7%.

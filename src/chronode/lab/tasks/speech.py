@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import wave
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...data import Parts, Sequences, Target
-from ..datasets._download import folder
+from ...storage import replacing
+from ..datasets._download import cache_folder, folder
+from . import _mel
 from ._mel import BANDS, RATE, STEPS, log_mel
 from ._parts import add, equal_series, located, scaled
 from ._text import utf8
@@ -110,10 +114,7 @@ def clips_of(
     return [*commands, *silence, *unknown]
 
 
-def features(clips: Sequence[Clip], part: str, classes: Sequence[str]) -> Sequences:
-    """Computes a series of log-mel features per clip; the group is the speaker or, for noise, the recording and
-    part.
-    """
+def _log_mels(clips: Sequence[Clip]) -> NDArray[np.float32]:
     values = np.empty((len(clips), STEPS, BANDS), dtype=np.float32)
     for begin in range(0, len(clips), _AT_ONCE):
         some = clips[begin : begin + _AT_ONCE]
@@ -122,6 +123,31 @@ def features(clips: Sequence[Clip], part: str, classes: Sequence[str]) -> Sequen
             sound = read_wave(clip.file)[clip.start : clip.start + RATE]
             row[: len(sound)] = clip.volume * sound
         values[begin : begin + len(some)] = log_mel(waves)
+    return values
+
+
+def _word_features(word: Path) -> Mapping[str, NDArray[np.float32]]:
+    """Returns the features of each recording in a folder; they are kept in the cache, under a hash of the files."""
+    files = sorted(word.glob("*.wav"))
+    digest = hashlib.sha256(Path(_mel.__file__).read_bytes())
+    for file in files:
+        facts = file.stat()
+        digest.update(f"{file} {facts.st_size} {facts.st_mtime_ns}\n".encode())
+    path = cache_folder() / "log_mel" / f"{digest.hexdigest()}.npy"
+    if not path.is_file():
+        with replacing(path) as draft, draft.open("wb") as stream:
+            np.save(stream, _log_mels([Clip(file, word.name) for file in files]))
+    return dict(zip((file.name for file in files), np.load(path, mmap_mode="r"), strict=True))
+
+
+def features(clips: Sequence[Clip], part: str, classes: Sequence[str]) -> Sequences:
+    """Computes a series of log-mel features per clip; the group is the speaker or, for noise, the recording and
+    part.
+    """
+    of_word = cache(_word_features)
+    values = np.empty((len(clips), STEPS, BANDS), dtype=np.float32)
+    for row, clip in zip(values, clips, strict=True):
+        row[:] = _log_mels([clip])[0] if clip.label == SILENCE else of_word(clip.file.parent)[clip.file.name]
     speakers = [f"{c.file.stem}/{part}" if c.label == SILENCE else c.file.name.split("_")[0] for c in clips]
     labels = np.array([classes.index(clip.label) for clip in clips], dtype=np.int32)
     target = Target(labels, classes=tuple(classes), names=("word",))
