@@ -128,7 +128,8 @@ def export(
             raise ValueError("--tolerance requires --verify FILE.")
     usual = run.with_name(f"{run.stem}-{format}") if run.is_file() else run / f"export-{format}"
     folder = check_new_folder(output or usual, "--output", force=force)
-    trained = load(run) if series is None else load(run).of_series(series)
+    trained = load(run)
+    trained = trained if series is None else trained.of_series(series)
     done = write(trained, folder, force=True, **options)
     print(f"{done.folder}: {', '.join(done.files)}")
     for row, text in done.costs.items():

@@ -160,7 +160,7 @@ def test_one_series_is_exported_and_the_panel_is_refused(fitted, tmp_path):
         assert trained.can(f"export {format}").argument == "series"
         assert trained.of_series(NAMES[2]).can(f"export {format}") is None
     assert trained.can("stream") is None and trained.can("pack") is None
-    chronode.export(trained.of_series(NAMES[2]), tmp_path / "device")
+    chronode.export(trained, tmp_path / "device", series=NAMES[2])
     assert (tmp_path / "device" / "chronode_model.c").exists()
     with pytest.raises(SettingError) as raised:
         trained.of_series("nobody")

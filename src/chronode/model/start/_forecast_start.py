@@ -20,7 +20,7 @@ from ._continuations import Map, Member, average, choose
 from ._families import Family, families, joint_family
 from ._linear import Linear
 from ._own import OwnChoice, Panel, can_have_own, choose_own
-from ._season import calendar_seasons, find_season, is_plain, is_short, panel_seasons, possible_seasons, regular_steps
+from ._season import calendar_seasons, find_season, is_plain, is_short, possible_seasons, regular_steps
 from ._start import LinearStart, StartFit, fit_features
 from ._summaries import PER_CHANNEL
 from ._window_rows import (
@@ -159,11 +159,9 @@ def choose_maps(
     maps = ForecastMaps(description, view, tuple(members), tuple(candidates))
     if not can_have_own(parts, relative):
         return maps
-    seasons = list(dict.fromkeys(season for channel in relative for season in panel_seasons(train, channel)))
     panel = Panel(tuple(parts), description, view)
-    return replace(
-        maps, own=choose_own(panel, seasons, whole.ends, lambda rows: maps.fitted(whole[some(rows, _MOST_FITTED)]))
-    )
+    own = choose_own(panel, whole.ends, lambda rows: maps.fitted(whole[some(rows, _MOST_FITTED)]))
+    return replace(maps, own=own)
 
 
 def fit_forecast(train: Sequences, valid: Sequences, relative: Sequence[int], *, seed: int = 0) -> StartFit:

@@ -12,7 +12,7 @@ correction is an average of the best, weighted as the shared maps are.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from ...data import Sequences, is_irregular
 from .._relative import Relative
 from ._continuations import Map
+from ._season import panel_seasons
 from ._window_rows import Fold, Rows, Windows, all_windows, fold_at, in_place, origins, rows_of
 
 ROWS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
@@ -195,7 +196,13 @@ def can_have_own(parts: Sequence[Sequences], channels: Sequence[int]) -> bool:
     if any, continues them.
     """
     train, valid = parts[0], parts[-1]
-    if train.keys is None or valid.keys is None or train.is_stored or is_irregular(train) or len(np.unique(train.keys)) < 2:
+    if (
+        train.keys is None
+        or valid.keys is None
+        or train.is_stored
+        or is_irregular(train)
+        or len(np.unique(train.keys)) < 2
+    ):
         return False
     continued = valid is train or bool(np.isin(valid.keys, train.keys).all())
     return continued and in_place(parts, channels)
@@ -237,6 +244,17 @@ class Panel:
         """The keys of the series."""
         return np.unique(np.concatenate([part.keys for part in self.parts if part.keys is not None])).tolist()
 
+    def seasons(self) -> list[int]:
+        """Returns the seasons that some of the series of the first part show, the most common first."""
+        train, channels = self.parts[0], self.relative.channels
+        assert train.keys is not None
+        _, first, member = np.unique(train.keys, return_index=True, return_inverse=True)
+        low, high = np.full(len(first), np.iinfo(np.int64).max), np.zeros(len(first), dtype=np.int64)
+        np.minimum.at(low, member, train.starts)
+        np.maximum.at(high, member, train.starts + train.lengths)
+        series = replace(train[first], starts=low, lengths=high - low)
+        return list(dict.fromkeys(season for channel in channels for season in panel_seasons(series, channel)))
+
     def rows(self, key: int) -> Rows:
         """Returns the windows of a series at every step that everything is known of that follows."""
         own = [part[part.keys == key] for part in self.parts if part.keys is not None]
@@ -271,18 +289,16 @@ class Panel:
         return corrections
 
 
-def choose_own(
-    panel: Panel, seasons: Sequence[int], ends: Tensor, shared_at: Callable[[Tensor], Map]
-) -> OwnChoice | None:
+def choose_own(panel: Panel, ends: Tensor, shared_at: Callable[[Tensor], Map]) -> OwnChoice | None:
     """Chooses the members of the corrections with rolling origins; None if the shared map alone is better.
 
     Args:
         panel: The windows.
-        seasons: Possible seasons, the most common first.
         ends: Times of the last steps of the windows that the shared map is fitted to.
         shared_at: Returns the shared map that is fitted to some of these windows, by a mask.
     """
     horizon, gap, keys = panel.relative.horizon, panel.description["gap"], panel.keys
+    seasons = panel.seasons()
     sets = lag_sets(panel.description["steps"], horizon, seasons)
     if len(keys) * len(panel.relative.channels) * len(sets[-1]) * horizon > _MOST_NUMBERS:
         return None

@@ -141,11 +141,10 @@ def panel_seasons(s: Sequences, channel: int) -> list[int]:
         >>> panel_seasons(from_list([waves(7) + 0.01 * at, waves(7), waves(12), 0.1 * at]), 0)
         [7, 12]
     """
-    stretches = s.once()
-    rows = np.unique(np.linspace(0, len(stretches) - 1, min(len(stretches), _MOST_SERIES)).round().astype(int))
+    rows = np.unique(np.linspace(0, len(s) - 1, min(len(s), _MOST_SERIES)).round().astype(int))
     calendar, gap, shown = calendar_seasons(s), step_gap(s), Counter[int]()
     for row in rows.tolist():
-        one = stretches[row]
+        one = s[row]
         values = regular_steps(one.values, None if s.base_times is None else one.times, gap)
         shown[find_season(values[:, channel], calendar)] += 1
     seasons: list[int] = []

@@ -179,6 +179,12 @@ class LinearStart(FeatureStart):
         return None
 
     @property
+    def kind(self) -> str:
+        """Kind of the features, and the number of series with maps of their own."""
+        kind = super().kind
+        return kind if self.own is None else f"{kind}, with maps of {len(self.own.get_buffer('keys')):,} series' own"
+
+    @property
     def title(self) -> str:
         """Model and features in a few words."""
         return f"linear ({self.kind})"
