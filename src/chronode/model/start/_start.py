@@ -111,7 +111,7 @@ class LinearStart(FeatureStart):
         outputs: Number of logits or values.
 
     Attributes:
-        own: What each known series adds to the outputs; None if all series share one map.
+        own: Maps of known series' own; None if all series share one map.
 
     Example:
         >>> start = LinearStart({"kind": "summaries", "channels": 2}, 3)
