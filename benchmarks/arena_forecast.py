@@ -6,8 +6,9 @@ Arenas: m3, tourism_monthly, tourism_quarterly, tourism_yearly and m4_hourly. Th
 in the folder `forecasting` of the mirror (docs/arena.md). Results go to benchmarks/arena_forecast.json, series by
 series in a fixed random order, so that the first N series are a sample of all, and the same command continues after an
 interruption. Each arena compares the defaults of `SequenceForecaster`, fitted to every series by itself (of m4_hourly,
-one network for all series), with seasonal naive forecasts and, with `--peers`, with AutoETS, AutoTheta and AutoARIMA of
-statsforecast, which that Python must have installed. Nothing is chosen on the test values.
+to all series as one panel; with `--start`, without a network), with seasonal naive forecasts and, with `--peers`, with
+AutoETS, AutoTheta and AutoARIMA of statsforecast, and for panels LightGBM, which that Python must have installed. With
+`--methods` and `--count`, slow peers forecast the first series only. Nothing is chosen on the test values.
 """
 
 import argparse
@@ -29,6 +30,8 @@ RESULTS = HERE / "arena_forecast.json"
 SEASONS = {"YEARLY": 1, "QUARTERLY": 4, "MONTHLY": 12, "OTHER": 1, "HOURLY": 24}
 HORIZONS = {"tourism_monthly": 24, "tourism_quarterly": 8, "tourism_yearly": 4}
 PANELS = ("m4_hourly",)
+AT_ONCE = {"AutoETS": 50, "AutoTheta": 50, "AutoARIMA": 2}
+"""Peers, and the number of series after which their results are stored."""
 
 
 def series_of(arena, folder):
@@ -94,14 +97,16 @@ def ours(period, train, horizon):
     return forecast, ends, time.process_time() - began, fitted.best_epoch_ > 0
 
 
-def run_panel(arena, rows, results):
-    """Forecasts all series by one network."""
+def run_panel(arena, rows, results, start):
+    """Forecasts all series by one model; with `start`, by its linear start."""
     from chronode.estimators import SequenceForecaster
 
     done, histories, began = results.setdefault(arena, {}), [row[2] for row in rows], time.process_time()
     if all("chronode" in done.get(row[0], {}) for row in rows):
         return
-    fitted = SequenceForecaster(horizon=len(rows[0][3]), intervals=[90], random_state=0, n_threads=1, verbose=True)
+    options = {"epochs": 0} if start else {}
+    options |= {"intervals": [90], "random_state": 0, "n_threads": 1, "verbose": True}
+    fitted = SequenceForecaster(horizon=len(rows[0][3]), **options)
     fitted.fit(histories)
     forecasts, ends = fitted.predict(histories)[..., 0], fitted.predict_intervals(histories)[90][:, :, 0]
     seconds = (time.process_time() - began) / len(rows)
@@ -140,23 +145,27 @@ def run_series(arena, rows, results, minutes):
     store(results)
 
 
-def run_peers(arena, rows, python, results):
-    """Lets another Python forecast the series that peers are missing from."""
+def run_peers(arena, rows, python, results, methods):
+    """Lets another Python forecast the series that peers are missing from; LightGBM has one model for all series."""
     done = results.setdefault(arena, {})
-    missing = [row for row in rows if "AutoETS" not in done.get(row[0], {})]
-    for first in range(0, len(missing), 50):
-        part = missing[first : first + 50]
-        asked = [[name, train.tolist(), len(test), SEASONS[period]] for name, period, train, test in part]
-        found = subprocess.run(
-            [python, str(HERE / "peers" / "forecasts.py")], input=json.dumps(asked), capture_output=True, text=True
-        )
-        if found.returncode:
-            sys.exit(found.stderr)
-        for line, (name, period, train, test) in zip(json.loads(found.stdout), part, strict=True):
-            for peer, (forecast, seconds) in line.items():
+    for method in methods:
+        missing = [row for row in rows if method not in done.get(row[0], {})]
+        size = max(len(rows), 1) if method == "LightGBM" else AT_ONCE[method]
+        for first in range(0, len(missing), size):
+            part = rows if method == "LightGBM" else missing[first : first + size]
+            lines = [[name, train.tolist(), len(test), SEASONS[period]] for name, period, train, test in part]
+            found = subprocess.run(
+                [python, str(HERE / "peers" / "forecasts.py")],
+                input=json.dumps({"method": method, "rows": lines}),
+                capture_output=True,
+                text=True,
+            )
+            if found.returncode:
+                sys.exit(found.stderr)
+            for (forecast, seconds), (name, period, train, test) in zip(json.loads(found.stdout), part, strict=True):
                 own = scores(train, test, np.array(forecast), SEASONS[period])
-                done.setdefault(name, {"period": period})[peer] = {**own, "cpu": seconds}
-        store(results)
+                done.setdefault(name, {"period": period})[method] = {**own, "cpu": seconds}
+            store(results)
 
 
 def store(results):
@@ -227,19 +236,23 @@ def main():
     options.add_argument("--count", type=int, help="number of series; all by default")
     options.add_argument("--minutes", type=float, default=0.0, help="stop after this time; the same command continues")
     options.add_argument("--peers", help="Python that has statsforecast")
+    options.add_argument("--methods", default="", help="peers to run, such as AutoETS,AutoTheta; all by default")
+    options.add_argument("--start", action="store_true", help="of a panel, fit the linear start without a network")
     options.add_argument("--only-peers", action="store_true", help="run the peers alone, and print nothing")
     given = options.parse_args()
     folder = Path(os.environ["CHRONODE_DATA_MIRROR"]) / "forecasting"
     results = stored()
     rows = series_of(given.arena, folder)[: given.count]
+    usual = (*AT_ONCE, *(["LightGBM"] if given.arena in PANELS else []))
+    methods = given.methods.split(",") if given.methods else usual
     if given.only_peers:
-        return run_peers(given.arena, rows, given.peers, results)
+        return run_peers(given.arena, rows, given.peers, results, methods)
     if given.arena in PANELS:
-        run_panel(given.arena, rows, results)
+        run_panel(given.arena, rows, results, given.start)
     else:
         run_series(given.arena, rows, results, given.minutes)
     if given.peers:
-        run_peers(given.arena, rows, given.peers, results)
+        run_peers(given.arena, rows, given.peers, results, methods)
     print(table(given.arena, results[given.arena]))
     if given.arena == "m3":
         published(folder)

@@ -82,6 +82,14 @@ def export(
             rich_help_panel="Model",
         ),
     ] = 18,
+    series: Annotated[
+        str | None,
+        typer.Option(
+            help="Id of the series whose model is exported, for a forecast with maps of each series' own. "
+            "[example: sensor-3]",
+            rich_help_panel="Model",
+        ),
+    ] = None,
     verify: Annotated[
         str | None,
         typer.Option(
@@ -121,6 +129,7 @@ def export(
     usual = run.with_name(f"{run.stem}-{format}") if run.is_file() else run / f"export-{format}"
     folder = check_new_folder(output or usual, "--output", force=force)
     trained = load(run)
+    trained = trained if series is None else trained.of_series(series)
     done = write(trained, folder, force=True, **options)
     print(f"{done.folder}: {', '.join(done.files)}")
     for row, text in done.costs.items():

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
     from ._gaps import is_irregular, note_on_gaps, step_gap
     from ._guess import file_gap, guess_file
+    from ._keys import id_keys, series_keys
     from ._many_files import files_of, is_there, size_and_hash
     from ._names import counted, listed
     from ._npz import load

@@ -231,6 +231,7 @@ def _assemble(
         channels=names,
         clock=clock,
         notes=(*plan.notes, *notes),
+        unnamed=ids is None,
     )
 
 

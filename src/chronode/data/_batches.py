@@ -31,6 +31,7 @@ class Batch(NamedTuple):
         rows: `(B,)` indices of these series.
         weights: `(B,)` weights of the series in the loss; None for equal weights.
         static: `(B, S)` values that do not change over time, NaN where unknown; None if there are none.
+        series: `(B,)` numbers of the series that windows belong to; None for other series.
     """
 
     x: Tensor
@@ -41,6 +42,7 @@ class Batch(NamedTuple):
     rows: Tensor
     weights: Tensor | None = None
     static: Tensor | None = None
+    series: Tensor | None = None
 
     @property
     def times(self) -> dict[str, Tensor]:
@@ -50,8 +52,9 @@ class Batch(NamedTuple):
 
     @property
     def inputs(self) -> dict[str, Tensor]:
-        """The arguments of a model besides x: those of a layer, and static values if present."""
-        return self.times if self.static is None else {**self.times, "static": self.static}
+        """The arguments of a model besides x: those of a layer, and static values and keys of series if present."""
+        more = {"static": self.static, "series": self.series}
+        return self.times | {name: tensor for name, tensor in more.items() if tensor is not None}
 
     def to(self, device: torch.device) -> Batch:
         """Moves the batch to a device."""
@@ -92,6 +95,7 @@ def pad(s: Sequences, rows: NDArray[np.int64]) -> Batch:
         torch.from_numpy(rows),
         None if s.weights is None else torch.from_numpy(s.weights[rows]),
         None if s.static is None else torch.from_numpy(s.static[rows]),
+        None if s.keys is None else torch.from_numpy(s.keys[rows]),
     )
 
 

@@ -67,6 +67,8 @@ def head_of(s: Sequences) -> dict[str, Any]:
         header["static_names"] = s.static_names
     if s.gaps is not None:
         header["gaps"] = asdict(s.gaps)
+    if s.unnamed:
+        header["unnamed"] = True
     target = s.target
     if target is not None:
         header["target"] = {"per_step": target.per_step, "classes": target.classes, "names": target.names}
@@ -126,6 +128,7 @@ class Head:
     target: _TargetHead | None = None
     gaps: Gaps | None = None
     static_names: tuple[str, ...] = ()
+    unnamed: bool = False
 
 
 @dataclass(frozen=True)
@@ -177,6 +180,7 @@ def sequences_of(head: Head, arrays: Mapping[str, Any]) -> Sequences:
         gaps=head.gaps,
         static=array("static", "f", 2) if head.static_names else None,
         static_names=head.static_names,
+        unnamed=head.unnamed,
         weights=array("weights", "f", 1) if "weights" in arrays else None,
     )
 

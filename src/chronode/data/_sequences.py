@@ -73,6 +73,9 @@ class Sequences:
         gaps: Rule that shortens long gaps in `dt`; None to leave them. Times stay as they are.
         finish: `finish(batch, ids)` completes every batch (with noise that would need too much memory if it were
             stored); the same ids must always give the same result.
+        keys: `(N,)` number of the series that a window to forecast from belongs to, by which maps of its own are found
+            (`series_keys`); None for other series.
+        unnamed: Whether the ids are only positions in arrays.
 
     Example:
         >>> from chronode.data import from_list
@@ -100,6 +103,8 @@ class Sequences:
     weights: NDArray[np.float32] | None = None
     gaps: Gaps | None = None
     finish: Callable[[Batch, NDArray[Any]], Batch] | None = None
+    keys: NDArray[np.int64] | None = None
+    unnamed: bool = False
 
     def __post_init__(self) -> None:
         rows, count = len(self.base_values), len(self.starts)
@@ -110,7 +115,7 @@ class Sequences:
             and self.base_values.shape[1] == len(self.channels)
             and (self.base_times is None or self.base_times.shape == (rows,))
             and all(a.shape == (count,) for a in (self.lengths, self.ids, self.groups))
-            and all(array is None or array.shape == (count,) for array in (self.lead, self.weights))
+            and all(array is None or array.shape == (count,) for array in (self.lead, self.weights, self.keys))
             and target in (None, expected)
             and (() if self.static is None else self.static.shape)
             == ((count, size) if (size := self.num_static) else ())
@@ -139,7 +144,7 @@ class Sequences:
             return self._series(int(rows))
         picked = self._picked(rows)
         target = self.target if self.target is None or self.target.per_step else self.target.take(picked)
-        names = ("starts", "lengths", "ids", "groups", "lead", "static", "weights")
+        names = ("starts", "lengths", "ids", "groups", "lead", "static", "weights", "keys")
         arrays = {name: None if (array := getattr(self, name)) is None else array[picked] for name in names}
         return replace(self, target=target, rows=None, **arrays)
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..settings import SettingError, named, one_of, whole
 from ._future import filled_future, future_names
+from ._keys import series_keys
 from ._names import counted, known_column, listed
 from ._sequences import Sequences
 from ._target import Target
@@ -154,6 +155,7 @@ def concat(parts: Iterable[Sequences]) -> Sequences:
     names: dict[str, list[NDArray[Any]]] = {key: [getattr(part, key) for part in parts] for key in ("ids", "groups")}
     joined = {key: np.concatenate(_alike(arrays)) for key, arrays in names.items()}
     times, lead = _times(parts)
+    keys = [part.keys for part in parts if part.keys is not None]
     return Sequences(
         base_values=np.concatenate([part.base_values for part in parts]),
         base_times=times,
@@ -171,6 +173,8 @@ def concat(parts: Iterable[Sequences]) -> Sequences:
         static=None if first.static is None else np.concatenate([np.asarray(part.static) for part in parts]),
         static_names=first.static_names,
         weights=_weights(parts),
+        keys=np.concatenate(keys) if len(keys) == len(parts) else None,
+        unnamed=first.unnamed,
     )
 
 
@@ -274,6 +278,7 @@ def forecast_windows(
     parents = replace(s, target=None)[parent]
     ids = [f"{name}[{low}:{high}]" for name, low, high in zip(parents.ids, start.tolist(), end.tolist(), strict=True)]
     lead = None if parents.lead is None else np.where(start == 0, parents.lead, 0.0)
+    keys = series_keys(s)[parent]
     static = None if parents.static is None else filled_future(parents.static, parents.static_names, s, future)
     gone = len(s) - len(np.unique(parent))
     note = f"forecast: {counted(gone, 'series')} too short for {counted(horizon, 'step')} ahead left out."
@@ -284,6 +289,7 @@ def forecast_windows(
         ids=np.array(ids),
         lead=lead,
         static=static,
+        keys=keys,
         target=Target(values, False, None, names),
     ).with_notes(*([note] if gone and between is None else []))
 
@@ -298,7 +304,7 @@ def recent(s: Sequences, window: int) -> Sequences:
     """
     cut = np.maximum(s.lengths - window, 0)
     lead = None if s.lead is None else np.where(cut > 0, 0.0, s.lead)
-    return replace(s, starts=s.starts + cut, lengths=s.lengths - cut, lead=lead)
+    return replace(s, starts=s.starts + cut, lengths=s.lengths - cut, lead=lead, keys=series_keys(s))
 
 
 def _timed(s: Sequences, between: tuple[float, float] | None) -> Iterable[Sequences]:

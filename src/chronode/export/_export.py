@@ -215,6 +215,7 @@ def export(
     scaler: Scaler | None = None,
     unit: str = "step",
     window: int | None = None,
+    series: str | int | None = None,
     force: bool = False,
 ) -> Exported:
     """Writes a trained model as files that do not require Python.
@@ -237,6 +238,7 @@ def export(
         scaler: Scaling of inputs, dt and numeric targets.
         unit: Unit of dt; "step" for series without times.
         window: Number of steps that a forecast from windows uses, such as `SequenceForecaster.window_`.
+        series: Id of the series whose model is exported, for a forecast with maps of each series' own.
         force: Whether files in the folder may be overwritten.
 
     Example:
@@ -251,6 +253,8 @@ def export(
     options = check_options("", format=format, **settings)
     folder = check_new_folder(Path(folder), "folder", force=force)
     given = {"channels": channels, "classes": classes, "scaler": scaler, "window": window}
+    if series is not None:
+        model = (load(model) if isinstance(model, (str, Path)) else model).of_series(series)
     deployment = _deployment(model, {name: value for name, value in given.items() if value is not None}, unit)
     graph = Graph.of(deployment)
     folder.mkdir(parents=True, exist_ok=True)

@@ -151,6 +151,9 @@ def _not_exportable(model: SequenceModel, reading: Reading | None) -> _Reasons:
     if model.relative is not None and scaler is not None and scaler.gaps is not None:
         reason = f"a forecast from windows with {named('gaps', scaler.gaps.rule)} cannot be exported"
         yield "gaps", reason, f"train with {named('gaps', 'keep')}"
+    if model.own_maps is not None:
+        reason = "the linear start has a map for each series, which is found by the id"
+        yield "series", reason, f"export the model of one series with {named('series', ...)}"
     if model.embedding is not None:
         yield "symbols", "a model of symbols (text) cannot be exported yet", "train one on numbers"
     for module in model.layer.modules():

@@ -55,6 +55,11 @@ class LiveModel:
             return (part[None],)
         return tuple(part.detach().clone() for part in self._model.initial_state(1))
 
+    @property
+    def has_own_maps(self) -> bool:
+        """Whether series have maps of their own, which `run` finds by their keys."""
+        return self._model.own_maps is not None
+
     @torch.no_grad()
     def run(self, x: Tensor, state: State, **times: Any) -> tuple[Tensor, State]:
         """Returns outputs `(B, T, K)` after each step of `x (B, T, D)`, and the states after the last valid one.
@@ -62,7 +67,8 @@ class LiveModel:
         Args:
             x: Values.
             state: Parts `(cells, B, size)` of the state.
-            times: `lengths (B,)` always; `dt (B, T)` if series have times; `observed` if values may be missing.
+            times: `lengths (B,)` always; `dt (B, T)` if series have times; `observed` if values may be missing;
+                `series (B,)` for a model with maps of the series' own.
         """
         if self._window is not None:
             return self._run_windows(self._window, x, state[0][0], **times)
@@ -124,6 +130,8 @@ class LiveModel:
             arguments["dt"][:, 0] = 0  # as in training, the first gap of a window is 0
         if "observed" in times:
             arguments["observed"] = flags.view(-1, window.steps, channels)[row, at] > 0
+        if "series" in times:
+            arguments["series"] = times["series"][:, None].expand(batch, steps)[inside]
         output = self._model(values.view(-1, window.steps, channels)[row, at], **arguments)
         outputs = output.new_zeros(batch, steps, output.shape[-1])
         outputs[inside] = output

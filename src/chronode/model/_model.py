@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from ..data import id_keys
 from ..nn import Layer, Plan, State, create, run_cell
-from ..settings import one_of
+from ..settings import SettingError, named, one_of
 from ..storage import read_json, replacing, safetensors, write_json
 from ._capabilities import check
 from ._margins import Margins
 from ._relative import Relative
 from ._spec import POOLS, Budget, ModelSpec, count_symbols
 from ._step import Pooling, RunningStart
+from .start._own import OwnMaps
 from .start._several import SeveralStart, build_start
 from .start._stacked import StackedStart
 from .start._start import LinearStart, Start
@@ -181,6 +183,30 @@ class SequenceModel(nn.Module):
                 network.head.bias.mul_(factor)
 
     @property
+    def own_maps(self) -> OwnMaps | None:
+        """Maps of each series' own; None if all series share the linear start."""
+        return self.start.own if isinstance(self.start, LinearStart) else None
+
+    def of_series(self, id: str | int | None) -> SequenceModel:
+        """Returns the model of one series of a panel, which needs no id; with None, that of series without maps of
+        their own.
+
+        Raises:
+            SettingError: The series was not in training.
+        """
+        own, key = self.own_maps, None if id is None else int(id_keys([id])[0])
+        if key is not None and (own is None or not bool(own.known(torch.tensor([key])))):
+            problem = f"{named('series', id)} has no map of its own"
+            raise SettingError(problem, argument="series", cure="use an id of the training data")
+        alone = copy.deepcopy(self)
+        if isinstance(self.start, LinearStart):
+            alone.start = self.start.of_series(key)
+        if self.spec is not None and self.spec.start is not None:
+            start = {name: value for name, value in self.spec.start.items() if name != "own"}
+            alone.spec = replace(self.spec, start=start)
+        return alone
+
+    @property
     def is_linear(self) -> bool:
         """Whether the model is its linear start alone: a network with a head of zeros adds nothing."""
         return self._is_silent and not self.members
@@ -255,9 +281,12 @@ class SequenceModel(nn.Module):
 
     def _from(self, x: Tensor, started: Tensor | None, **times: Any) -> list[Tensor]:
         """Computes what each network adds to the linear start, or to what takes its place."""
+        series = times.pop("series", None)
         outputs = [network._network(x, None, **times)[0] for network in self.networks]
         if self.start is None:
             return outputs
+        if series is not None:
+            times["series"] = series
         before = (self.start(x, **times) if started is None else started).to(outputs[0])
         return [output + before for output in outputs]
 

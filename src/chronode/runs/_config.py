@@ -81,7 +81,7 @@ class DataConfig:
             and test; with --test, training and validation.
         test: File with the test series, read with the same options; the others are then training and validation.
         split_by: "group" (no group in two parts), "time" (training comes first), or "auto": by group if there are at
-            least three.
+            least three, but a forecast of long regular series by time.
         scale: Whether channels and numeric targets are scaled to mean 0 and standard deviation 1 of the training part.
         scale_time: Whether times are divided by the median gap of the training part.
         log: Channels with positive values or counts that are modeled as logarithms, or "all"; of 1 + value if zeros

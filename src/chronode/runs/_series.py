@@ -30,7 +30,7 @@ from ..data import (
     windows,
 )
 from ..settings import SettingError, named, near
-from ..training import forecast_parts
+from ..training import forecast_parts, is_panel
 from ._config import DataConfig
 from ._read_options import READ_AS, asked_of
 
@@ -218,8 +218,10 @@ def _check_divisible(series: Sequences, data: DataConfig) -> None:
 
 def by_time(series: Sequences, data: DataConfig) -> bool:
     """Returns whether later parts come later in time, instead of having series of their own."""
+    if data.split_by != "auto":
+        return data.split_by == "time"
     few = len(np.unique(series.groups)) < sum(share > 0 for share in data.shares)
-    return data.split_by == "time" or (data.split_by == "auto" and few)
+    return few or (bool(data.horizon) and not data.per_step and is_panel(series, data.horizon))
 
 
 def _cut(part: Sequences, data: DataConfig) -> Sequences:

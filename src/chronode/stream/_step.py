@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..data import id_keys
 from ..model import LiveModel
 from ._states import Records, States
 from ._times import Intake, Observations
@@ -132,6 +133,8 @@ class Stepping:
             gaps = self._intake.gaps(np.diff(times, axis=1, prepend=start[:, None]))
             arguments["dt"] = torch.from_numpy(np.where(valid, gaps, 0).astype(values.dtype))
             records["last"] = times[np.arange(len(batch)), valid.sum(1) - 1]
+        if self._model.has_own_maps:
+            arguments["series"] = torch.from_numpy(id_keys(names))
         state = self.states.parts(records)
         x = torch.from_numpy(np.where(observed, values, 0))
         outputs, after = self._model.run(x, tuple(part.clone() for part in state), **arguments)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ._events import BatchDone, Diverged, Epoch, EpochDone, Event, Listener, Note, TrainingStopped, paced
     from ._explain import Explanation, explain
     from ._fit import fit
-    from ._forecasting import default_window, forecast_at, forecast_parts, forecast_scaler
+    from ._forecasting import default_window, forecast_at, forecast_parts, forecast_scaler, is_panel
     from ._loaders import evaluation_batches
     from ._metrics import (
         LOWER_IS_BETTER,

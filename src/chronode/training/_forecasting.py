@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data import Scaler, Sequences, counted, forecast_windows, future_times, split, usable_windows
+from ..data import Scaler, Sequences, counted, forecast_windows, future_times, is_irregular, split, usable_windows
 from ..model.start import is_short, season_of
 from ..settings import SettingError, named
 
 _MOST_WINDOWS = 20_000
 _MOST_TIMES = 4_000_000
+_LEAST_PANEL, _LEAST_HORIZONS = 200, 8
 _LEAST_WINDOW, _USUAL_WINDOW, _LONG_WINDOW, _MOST_WINDOW = 8, 32, 156, 400
 
 
@@ -54,15 +55,41 @@ def default_window(
     return int(max(min(wanted, most), _LEAST_WINDOW))
 
 
+def is_panel(s: Sequences, horizon: int) -> bool:
+    """Returns whether these are several series whose own past says much about their future: regular ones of which most
+    are long. They are then divided by time, and each may have a linear map of its own.
+
+    Example:
+        >>> from chronode.data import from_list
+        >>> [is_panel(from_list([np.zeros(steps)] * 3), 5) for steps in (60, 300)]
+        [False, True]
+    """
+    if len(s) < 2 or s.is_stored or is_irregular(s) or len(np.unique(s.groups)) < len(s):
+        return False
+    return float(np.median(s.lengths)) >= max(_LEAST_PANEL, _LEAST_HORIZONS * horizon)
+
+
 def _training_series(s: Sequences, horizon: int, shares: Sequence[float], by_time: bool, seed: int) -> Sequences:
     """Returns the series of the training part, or of each series the steps that belong to it."""
     if len(shares) < 2:
         return s
     if not by_time:
         return split(s, shares, seed=seed)[0]
+    s = s if s.base_times is not None else _counted_back(s)
     end = _cuts(s, horizon, np.asarray(shares, dtype=np.float64))[0][1]
     lengths = np.add.reduceat(s.times < end, np.cumsum(s.lengths) - s.lengths, dtype=np.int64)
-    return replace(s, lengths=lengths)[lengths > 0]
+    kept = lengths > 0
+    return replace(s[kept], lengths=lengths[kept])
+
+
+def _counted_back(s: Sequences) -> Sequences:
+    """Returns series without times with the steps to their ends as times: they may begin at different ones."""
+    if s.is_stored or len(s) == 1:
+        return s
+    times = np.zeros(len(s.base_values))
+    for start, length in zip(s.starts.tolist(), s.lengths.tolist(), strict=True):
+        times[start : start + length] = np.arange(-length, 0)
+    return replace(s, base_times=times)
 
 
 def forecast_parts(
@@ -98,11 +125,15 @@ def forecast_parts(
     """
     options = {"window": window, "stride": stride or max(1, int(s.lengths.sum()) // _MOST_WINDOWS)}
     given = [share for share in shares if share > 0]
+    timed = s.base_times is not None
     if by_time:
+        s = s if timed else _counted_back(s)
         sources = [(s, cut) for cut in _cuts(s, horizon, np.asarray(given, dtype=np.float64))]
     else:
         sources = [(part, None) for part in (split(s, given, seed=seed) if len(given) > 1 else [s])]
     parts = _parts_of_windows(sources, horizon, channels, shares, options)
+    if by_time and not timed:
+        parts = [replace(part, base_times=None) for part in parts]
     if s.is_stored:  # the samples of the parts are windows in the same values, which are in memory
         groups = s.sample.groups
         few = [(s.sample[np.isin(groups, part.groups)], cut) for part, cut in sources]

@@ -147,7 +147,7 @@ def subsample(batch: Batch, keep: float, rng: torch.Generator, *, per_step: bool
     if target is not None and per_step:
         target = taken(target, float("nan") if target.dtype.is_floating_point else UNKNOWN)
     dt, observed = dt.masked_fill(padding, 0), taken(batch.observed, 0)
-    return Batch(x, lengths, dt, observed, target, batch.rows, batch.weights, batch.static)
+    return Batch(x, lengths, dt, observed, target, batch.rows, batch.weights, batch.static, batch.series)
 
 
 def shifted(batch: Batch, most: int, rng: torch.Generator) -> Batch:

@@ -170,6 +170,12 @@ class Trained:
         if (found := self.can(capability)) is not None:
             raise found.error()
 
+    def of_series(self, id: str | int | None) -> Trained:
+        """Returns the model of one series of a panel of which each has a linear map of its own, for export; with None,
+        that of unknown series.
+        """
+        return replace(self, model=self.model.of_series(id))
+
     # ---- use ----------------------------------------------------------------------------------------------
 
     def series(self, source: Any, *, labeled: bool, anyway: bool = False, labels: Any = None) -> Sequences:

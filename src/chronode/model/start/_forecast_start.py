@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,22 @@ from ._classical import classical_family
 from ._continuations import Map, Member, average, choose
 from ._families import Family, families, joint_family
 from ._linear import Linear
+from ._own import OwnChoice, Panel, can_have_own, choose_own
 from ._season import calendar_seasons, find_season, is_plain, is_short, possible_seasons, regular_steps
 from ._start import LinearStart, StartFit, fit_features
 from ._summaries import PER_CHANNEL
-from ._window_rows import Fold, Rows, all_windows, by_group, in_place, rolling, rows_of, some
+from ._window_rows import (
+    Fold,
+    Rows,
+    all_windows,
+    by_group,
+    in_place,
+    outside,
+    rolling,
+    rows_of,
+    some,
+    stretches,
+)
 
 _FOLDS = 5
 _MOST_FITTED, _MOST_JUDGED = 2_000, 300
@@ -38,12 +51,14 @@ class ForecastMaps:
         relative: Brings windows to their own level and scale.
         members: For each channel to continue, the maps to average.
         families: For each channel, the families of these maps.
+        own: Average of corrections of each series of a panel; None if all series share the map.
     """
 
     description: dict[str, Any]
     relative: Relative
     members: tuple[tuple[Member, ...], ...]
     families: tuple[tuple[Family, ...], ...]
+    own: OwnChoice | None = None
 
     def rows(self, parts: Sequence[Sequences]) -> Rows:
         """Returns all rows to fit the maps to."""
@@ -58,13 +73,34 @@ class ForecastMaps:
         weight = torch.stack([one.weight for one in maps], dim=-1)
         return Map(weight.flatten(2).flatten(0, 1), torch.stack([one.bias for one in maps], dim=-1).flatten())
 
-    def start(self, rows: Rows) -> LinearStart:
-        """Returns the module of the map that is fitted to these rows."""
-        map_ = self.fitted(rows[some(torch.ones(len(rows.x), dtype=torch.bool), _MOST_REFITTED)])
-        start = LinearStart(self.description, len(map_.bias))
+    def start(self, parts: Sequence[Sequences]) -> LinearStart:
+        """Returns the module of the maps that are fitted to these parts."""
+        return self.of(*self.fitted_to(parts))
+
+    def of(self, map_: Map, corrections: dict[int, Tensor]) -> LinearStart:
+        """Returns the module of a map, and of the corrections of series by their keys."""
+        start = LinearStart(self.described(len(corrections)), len(map_.bias))
         same = {name: start.get_buffer(name).clone() for name in ("mean", "std", "low", "high")}
         start.take(Linear(**same, weight=map_.weight, bias=map_.bias))
+        if start.own is not None:
+            assert self.own is not None
+            start.own.take(corrections, self.own.shared)
         return start
+
+    def described(self, series: int) -> dict[str, Any]:
+        """Returns the description of the module with maps of so many series' own."""
+        if self.own is None:
+            return self.description
+        return self.description | {"own": {"series": series, "lags": self.own.lags, "channels": self.relative.channels}}
+
+    def fitted_to(self, parts: Sequence[Sequences]) -> tuple[Map, dict[int, Tensor]]:
+        """Returns the map that is fitted to all rows of these parts, and the corrections of the series."""
+        rows = self.rows(parts)
+        map_ = self.fitted(rows[some(torch.ones(len(rows.x), dtype=torch.bool), _MOST_REFITTED)])
+        if self.own is None:
+            return map_, {}
+        panel = Panel(tuple(parts), self.description, self.relative)
+        return map_, panel.corrections(self.own, [(lambda ends: torch.ones_like(ends, dtype=torch.bool), map_)])[0]
 
 
 @dataclass(frozen=True)
@@ -80,7 +116,8 @@ class MapsFit(StartFit):
     def refitted(self, *parts: Sequences) -> StartFit:
         """Returns the same maps, fitted to all windows of these parts."""
         assert self.maps is not None
-        return replace(self, start=self.maps.start(self.maps.rows(parts)))
+        map_, corrections = self.maps.fitted_to(parts)
+        return replace(self, start=self.maps.of(map_, corrections), description=self.maps.described(len(corrections)))
 
 
 def choose_maps(
@@ -119,7 +156,12 @@ def choose_maps(
     folds = [Fold(some(f.fit, _MOST_FITTED), some(f.near, _MOST_FITTED), some(f.judge, _MOST_JUDGED)) for f in folds]
     candidates = [_families(parts, steps, channel, view) for channel in relative]
     members = [tuple(choose(whole.windows(i), folds, rivals, season)) for i, rivals in enumerate(candidates)]
-    return ForecastMaps(description, view, tuple(members), tuple(candidates))
+    maps = ForecastMaps(description, view, tuple(members), tuple(candidates))
+    if not can_have_own(parts, relative):
+        return maps
+    panel = Panel(tuple(parts), description, view)
+    own = choose_own(panel, whole.ends, lambda rows: maps.fitted(whole[some(rows, _MOST_FITTED)]))
+    return replace(maps, own=own)
 
 
 def fit_forecast(train: Sequences, valid: Sequences, relative: Sequence[int], *, seed: int = 0) -> StartFit:
@@ -187,7 +229,7 @@ def _with_inputs(fitted: StartFit, train: Sequences, valid: Sequences, seed: int
         return _fitted(train, valid, fitted.relative.channels, seed, inputs)
     view = _relative_view(train, fitted.relative.channels, inputs)
     maps = replace(fitted.maps, relative=view)
-    return replace(fitted, start=maps.start(maps.rows([train])), relative=view, maps=maps)
+    return replace(fitted, start=maps.start([train]), relative=view, maps=maps)
 
 
 def _relative_view(train: Sequences, relative: Sequence[int], inputs: Sequence[int] | None) -> Relative:
@@ -209,7 +251,7 @@ def _fitted(
     with threads(threads_for(int(train.lengths.sum()) * train.num_channels)):
         maps = choose_maps(train, valid, relative, seed, inputs=inputs)
         start, held_out = fit_maps(maps, train)
-    fit = MapsFit(start, maps.description, held_out, {}, 0.0, maps.relative, maps)
+    fit = MapsFit(start, _described(maps, start), held_out, {}, 0.0, maps.relative, maps)
     # Other series of the same years do not tell which of both goes on into the next year.
     by_time = len(np.intersect1d(train.groups, valid.groups)) > 0
     if not is_irregular(train) and not (train.has_missing and by_time):
@@ -291,6 +333,10 @@ def _start_of(maps: ForecastMaps, train: Sequences) -> tuple[LinearStart, dict[s
     return start, maps.description, held_out
 
 
+def _described(maps: ForecastMaps, start: LinearStart) -> dict[str, Any]:
+    return maps.described(0 if start.own is None else len(start.own.get_buffer("keys")))
+
+
 def _reading_kinds(s: Sequences) -> list[dict[str, Any]]:
     """Returns the last k readings with the gaps between them, for several k up to the longest window."""
     longest, gap = int(s.lengths.max()), step_gap(s)
@@ -321,12 +367,37 @@ def fit_maps(maps: ForecastMaps, train: Sequences) -> tuple[LinearStart, Tensor]
     rows = rows_of([train], maps.description, maps.relative)
     inputs = rows.x.flatten(1)
     held_out = torch.zeros(len(inputs), rows.y[0].numel(), dtype=torch.float64)
+    if maps.own is not None:
+        return _fit_panel(maps, train, rows, held_out)
     folds = torch.tensor(folds_of(train, _FOLDS))
     for fold in folds.unique().tolist():
         inside = folds == fold
         map_ = maps.fitted(rows[some(~inside, _MOST_FITTED)])
         held_out[inside] = inputs[inside] @ map_.weight + map_.bias
-    return maps.start(maps.rows([train])), held_out
+    return maps.start([train]), held_out
+
+
+def _fit_panel(maps: ForecastMaps, train: Sequences, rows: Rows, held_out: Tensor) -> tuple[LinearStart, Tensor]:
+    """Returns the same with maps of the series' own: the outputs in a stretch of time are those of maps that are fitted
+    before and after it.
+    """
+    assert maps.own is not None and train.keys is not None
+    horizon, gap = maps.relative.horizon, maps.description["gap"]
+    whole = some(torch.ones(len(rows.x), dtype=torch.bool), _MOST_REFITTED)
+    jobs = [(lambda ends: torch.ones_like(ends, dtype=torch.bool), maps.fitted(rows[whole]))]
+    pieces = stretches(rows.ends, _FOLDS)
+    for first, after in pieces:
+        fit = partial(outside, first=first, after=after, horizon=horizon, gap=gap)
+        jobs.append((fit, maps.fitted(rows[some(fit(rows.ends), _MOST_FITTED)])))
+    every, *each = Panel((train,), maps.description, maps.relative).corrections(maps.own, jobs)
+    for (first, after), (_, map_), corrections in zip(pieces, jobs[1:], each, strict=True):
+        inside = (rows.ends >= first) & (rows.ends < after)
+        start = maps.of(map_, corrections)
+        assert start.own is not None
+        inputs = rows.x[inside].flatten(1)
+        keys = torch.from_numpy(train.keys)[inside]
+        held_out[inside] = start.own(inputs, keys, inputs @ map_.weight + map_.bias)
+    return maps.of(jobs[0][1], every), held_out
 
 
 def _rows(parts: Sequence[Sequences], description: dict[str, Any], relative: Relative) -> Rows:

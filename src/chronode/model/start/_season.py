@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from statistics import NormalDist
 from typing import Any
@@ -18,6 +19,7 @@ Floats = NDArray[np.float64]
 
 _SHORT = 400
 _LONGEST_SEASON = 400
+_MOST_SERIES, _SHOWN, _SAME = 40, 0.05, 2
 _MOST_STEPS = 2_000
 _FEWEST_VALUES, _FEWEST_CYCLES, _FEWEST_CALENDAR_CYCLES = 8, 3, 2
 _LEAST_CORRELATION = 0.3
@@ -125,11 +127,31 @@ def regular_steps(values: NDArray[Any], times: NDArray[Any] | None, gap: float) 
 
 
 def season_of(s: Sequences, channels: Sequence[int]) -> int:
-    """Returns the longest season of these channels in the longest series; 1 if there is none."""
-    longest = s[int(s.lengths.argmax())]
-    times = None if s.base_times is None else longest.times
-    values, calendar = regular_steps(longest.values, times, step_gap(s)), calendar_seasons(s)
-    return max((find_season(values[:, channel], calendar) for channel in channels), default=1)
+    """Returns the longest season of these channels; 1 if there is none."""
+    return max((season for channel in channels for season in panel_seasons(s, channel)), default=1)
+
+
+def panel_seasons(s: Sequences, channel: int) -> list[int]:
+    """Returns the seasons that at least a twentieth of the series show, the most common first, looking at 40 series at
+    most; without those that are nearly the same as a more common one.
+
+    Example:
+        >>> from chronode.data import from_list
+        >>> at, waves = np.arange(120), lambda season: np.sin(2 * np.pi * np.arange(120) / season)
+        >>> panel_seasons(from_list([waves(7) + 0.01 * at, waves(7), waves(12), 0.1 * at]), 0)
+        [7, 12]
+    """
+    rows = np.unique(np.linspace(0, len(s) - 1, min(len(s), _MOST_SERIES)).round().astype(int))
+    calendar, gap, shown = calendar_seasons(s), step_gap(s), Counter[int]()
+    for row in rows.tolist():
+        one = s[row]
+        values = regular_steps(one.values, None if s.base_times is None else one.times, gap)
+        shown[find_season(values[:, channel], calendar)] += 1
+    seasons: list[int] = []
+    for season, count in shown.most_common():
+        if season > 1 and count >= _SHOWN * len(rows) and all(abs(season - other) > _SAME for other in seasons):
+            seasons.append(season)
+    return seasons
 
 
 # ---- the test -------------------------------------------------------------------------------------------------

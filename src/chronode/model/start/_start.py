@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -14,8 +15,9 @@ from ...data import Batch, Sequences, concat, folds_of, is_irregular, step_gap
 from ...settings import SettingError, named
 from ...system import threads, threads_for
 from .._relative import Relative
-from ._features import RankedSummaries, Summaries, build_features, dilations_for
+from ._features import RankedSummaries, Summaries, Values, build_features, dilations_for
 from ._linear import Linear, class_columns, fit_classes, fit_linear, standardized
+from ._own import OwnMaps
 from ._summaries import RunningSummaries
 
 FOLDS = 5
@@ -91,6 +93,7 @@ class FeatureStart(Start):
     def __init__(self, description: dict[str, Any]):
         super().__init__()
         settings = dict(description)
+        settings.pop("own", None)
         self.static = int(settings.pop("static", 0))
         self.features = build_features(settings)
 
@@ -99,7 +102,9 @@ class FeatureStart(Start):
         """Kind of the features."""
         return self.features.kind
 
-    def columns(self, x: Tensor, *, static: Tensor | None = None, **times: Tensor | None) -> Tensor:
+    def columns(
+        self, x: Tensor, *, static: Tensor | None = None, series: Tensor | None = None, **times: Tensor | None
+    ) -> Tensor:
         """Returns the features `(B, F)` or `(B, T, F)`, the static values last; NaN where unknown."""
         features = self.features(x, **times)
         if not self.static:
@@ -115,8 +120,12 @@ class LinearStart(FeatureStart):
     """Features of a series times weights: `weight^T (features - mean) / std + bias`.
 
     Args:
-        description: Argument of `build_features`; "static" is the number of static values, which are features too.
+        description: Argument of `build_features`; "static" is the number of static values, which are features too, and
+            "own" the arguments of `OwnMaps`, if series have maps of their own.
         outputs: Number of logits or values.
+
+    Attributes:
+        own: Maps of known series' own; None if all series share one map.
 
     Example:
         >>> start = LinearStart({"kind": "summaries", "channels": 2}, 3)
@@ -133,16 +142,33 @@ class LinearStart(FeatureStart):
             self.register_buffer(name, torch.full((size,), value, dtype=torch.float64))
         self.register_buffer("weight", torch.zeros(size, outputs, dtype=torch.float64))
         self.register_buffer("bias", torch.zeros(outputs, dtype=torch.float64))
+        self.own: OwnMaps | None = None
+        if (own := description.get("own")) is not None:
+            assert isinstance(self.features, Values)
+            self.own = OwnMaps(**own, steps=self.features.steps, width=self.features.channels, outputs=outputs)
 
-    def forward(self, x: Tensor, **times: Tensor | None) -> Tensor:
-        """Returns `(B, K)`, or `(B, T, K)` for a target per step."""
+    def forward(self, x: Tensor, *, series: Tensor | None = None, **times: Tensor | None) -> Tensor:
+        """Returns `(B, K)`, or `(B, T, K)` for a target per step; `series` are the keys of windows."""
         features = self.columns(x, **times)
-        return self.of(features, ~features.isnan())
+        outputs = self.of(features, ~features.isnan())
+        return outputs if self.own is None or series is None else self.own(features, series, outputs)
+
+    def of_series(self, key: int | None) -> LinearStart:
+        """Returns the linear start of a known series by itself; with None, that of unknown ones."""
+        alone = copy.deepcopy(self)
+        alone.own = None
+        if self.own is not None and key is not None:
+            shared, added = self.own.of(key)
+            alone.get_buffer("weight").mul_(shared).add_(added)
+            alone.get_buffer("bias").mul_(shared)
+        return alone
 
     def scale_by(self, factor: float) -> None:
-        """Multiplies weights and bias."""
-        self.get_buffer("weight").mul_(factor)
-        self.get_buffer("bias").mul_(factor)
+        """Multiplies weights and bias, and those of the maps of series' own."""
+        for part in (self.get_buffer("weight"), self.get_buffer("bias")):
+            part.mul_(factor)
+        if self.own is not None:
+            self.own.get_buffer("weight").mul_(factor)
 
     def of(self, features: Tensor, is_known: Tensor) -> Tensor:
         """Returns the outputs `(..., K)` of features `(..., F)`, of which some are known."""
@@ -172,6 +198,12 @@ class LinearStart(FeatureStart):
             reason = f"a linear start that sees {self.features.kind} needs whole series"
             return "start", reason, f"train with {named('start', 'summaries')}"
         return None
+
+    @property
+    def kind(self) -> str:
+        """Kind of the features, and the number of series with maps of their own."""
+        kind = super().kind
+        return kind if self.own is None else f"{kind}, with maps of {len(self.own.get_buffer('keys')):,} series' own"
 
     @property
     def title(self) -> str:

@@ -182,14 +182,33 @@ def _begins(parts: Sequence[Sequences]) -> list[NDArray[np.int64]]:
 
 def rolling(ends: Tensor, horizon: int, gap: float) -> list[Fold]:
     """Returns rows to fit (known at an origin) and rows to judge by (from there to the next origin)."""
-    low, high = float(ends.min()), float(ends.max())
-    origins = torch.linspace((low + high) / 2, high, _ORIGINS + 1, dtype=torch.float64).tolist()
-    origins[-1] = torch.inf
-    folds = [
-        Fold(ends + horizon * gap <= first + 1e-9, ends + gap <= first + 1e-9, (ends >= first) & (ends < after))
-        for first, after in pairwise(origins)
-    ]
+    folds = [fold_at(ends, *pair, horizon, gap) for pair in origins(ends)]
     return [fold for fold in folds if fold.judge.any()]
+
+
+def origins(ends: Tensor) -> list[tuple[float, float]]:
+    """Returns the times of origins in the later half of all windows, each with the next one."""
+    low, high = float(ends.min()), float(ends.max())
+    return list(
+        pairwise([*torch.linspace((low + high) / 2, high, _ORIGINS + 1, dtype=torch.float64).tolist()[:-1], torch.inf])
+    )
+
+
+def fold_at(ends: Tensor, first: float, after: float, horizon: int, gap: float) -> Fold:
+    """Returns the rows known at an origin, and those from there to the next."""
+    judge = (ends >= first) & (ends < after)
+    return Fold(ends + horizon * gap <= first + 1e-9, ends + gap <= first + 1e-9, judge)
+
+
+def stretches(ends: Tensor, count: int) -> list[tuple[float, float]]:
+    """Returns so many stretches of equal length that cover the times of all windows."""
+    edges = torch.linspace(float(ends.min()), float(ends.max()), count + 1, dtype=torch.float64).tolist()
+    return list(pairwise([-torch.inf, *edges[1:-1], torch.inf]))
+
+
+def outside(ends: Tensor, first: float, after: float, horizon: int, gap: float) -> Tensor:
+    """Returns the windows of which nothing that follows is also what follows a window in this stretch of time."""
+    return (ends + horizon * gap <= first + 1e-9) | (ends >= after + horizon * gap - 1e-9)
 
 
 def by_group(parts: Sequence[Sequences], seed: int) -> list[Fold]:
