@@ -20,12 +20,6 @@ def pieces(path: Path, options: Mapping[str, Any], folder: Path, size: int = SIZ
     A piece is valid until the next one. Lines are cut where no quoted cell is open. Tables without a line of names,
     with comments or with aligned columns are not divided.
 
-    Args:
-        path: The file, possibly compressed.
-        options: Options of `read`.
-        folder: Folder for the pieces.
-        size: Bytes of a piece.
-
     Example:
         >>> import tempfile
         >>> folder = Path(tempfile.mkdtemp())

@@ -52,17 +52,7 @@ def table_in(
     table: str | None = None,
     query: str | None = None,
 ) -> str:
-    """Returns what follows FROM in a query of DuckDB to read all rows of a source.
-
-    Args:
-        connection: The connection.
-        source: As for `pack`.
-        folder: Folder for files in between.
-        options: Options of `read`.
-        notes: Notes, to which those on the files are added.
-        table: Table of a database.
-        query: Query of a database.
-    """
+    """Returns what follows FROM in a query of DuckDB to read all rows of a source."""
     kind = database_of(source)
     if (table or query) and not kind:
         raise SettingError("a table or a query can be given only for a DuckDB or SQLite file.", argument="table")

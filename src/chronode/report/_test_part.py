@@ -84,14 +84,7 @@ def targets_table(summary: Summary, model: str) -> list[str]:
 
 
 class TestPart:
-    """The test part with the predictions of the model.
-
-    Args:
-        prepared: The series.
-        model: The trained model.
-        objective: Its objective.
-        predictions: Predictions of the model for the test part.
-    """
+    """The test part with the predictions of the model."""
 
     def __init__(self, prepared: Prepared, model: SequenceModel, objective: Objective, predictions: Predictions):
         self.prepared, self.model, self.objective, self.predictions = prepared, model, objective, predictions

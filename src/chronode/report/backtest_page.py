@@ -19,12 +19,6 @@ _MOST_SERIES = 6
 def write_backtest(backtest: Backtest, path: str | Path, *, title: str, command: str = "") -> Path:
     """Writes the page of a backtest.
 
-    Args:
-        backtest: The forecasts.
-        path: The HTML file.
-        title: Heading.
-        command: Command line that repeats it.
-
     Example:
         >>> import tempfile
         >>> from chronode.estimators import Backtest

@@ -25,17 +25,7 @@ def write_data(
     options: str = "",
     command: str = "",
 ) -> Path:
-    """Writes the page.
-
-    Args:
-        path: The HTML file.
-        s: The series of the file.
-        title: Heading.
-        columns: Summary of its columns.
-        notes: Suspicious things.
-        options: Options that say how it was read.
-        command: Command line that repeats it.
-    """
+    """Writes the page."""
     heads = ["missing", "different", "lowest", "middle", "highest"]
     rows = [
         [

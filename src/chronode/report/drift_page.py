@@ -18,14 +18,7 @@ _MOST_PICTURES = 12
 
 
 def write_drift(path: str | Path, result: CheckResult, *, title: str, command: str = "") -> Path:
-    """Writes the page of a check.
-
-    Args:
-        path: The HTML file.
-        result: The check.
-        title: Heading.
-        command: Command line that repeats it.
-    """
+    """Writes the page of a check."""
     parts = [part for part in (result.inputs, result.predictions) if part is not None]
     rows: list[list[Any]] = [
         [name, before, now, float(distance), float(p), "changed" if p <= part.level else ""]

@@ -15,15 +15,7 @@ if TYPE_CHECKING:
 
 
 def write_early(path: str | Path, found: EarlyScores, metric: str, *, title: str, command: str = "") -> Path:
-    """Writes the page.
-
-    Args:
-        path: The HTML file.
-        found: The metrics.
-        metric: Metric that is drawn first.
-        title: Heading.
-        command: Command line that repeats it.
-    """
+    """Writes the page."""
     names = [metric, *(name for name in found.scores[0] if name not in (metric, "loss"))]
     unit = found.unit if found.unit == "observations" else f"{found.unit} since the first observation"
     pictures = []

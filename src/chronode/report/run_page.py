@@ -27,15 +27,7 @@ _PILLS = {"finished": "", "failed": " bad"}
 def draw_run(
     run: Run, prepared: Prepared, model: SequenceModel, objective: Objective, predictions: Predictions | None
 ) -> None:
-    """Writes report.html of a run that has just finished.
-
-    Args:
-        run: The run folder, with the summary.
-        prepared: The series.
-        model: The trained model.
-        objective: Its objective.
-        predictions: Its predictions for the test part; None if it was not tested.
-    """
+    """Writes report.html of a run that has just finished."""
     write_report(run, prepared, model, objective, predictions)
 
 
@@ -150,13 +142,7 @@ def _data_section(prepared: Prepared) -> list[str]:
 
 
 def _training_section(run: Run, summary: Summary, start: str | None) -> list[str]:
-    """Returns the choice of the model, the learning curves and all epochs.
-
-    Args:
-        run: The run folder.
-        summary: Its summary.
-        start: Linear start of the network.
-    """
+    """Returns the choice of the model, the learning curves and all epochs."""
     rows, linear = run.metrics(), is_linear(asdict(summary), start)
     pieces: list[str] = []
     if rows:

@@ -9,11 +9,7 @@ if TYPE_CHECKING:
 
 
 class Figures:
-    """Counters and histograms of a service.
-
-    Args:
-        service: The service, whose stream is read when the figures are asked for.
-    """
+    """Counters and histograms of a service."""
 
     def __init__(self, service: Service):
         import prometheus_client as prometheus

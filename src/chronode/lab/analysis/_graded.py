@@ -20,11 +20,7 @@ _MARGIN = 20.0  # decades of others around them: those further away have no effe
 
 
 class GradedProduct:
-    """A batch of products ... J₃ J₂ J₁, to which factors are added on the left.
-
-    Args:
-        start: `(B, n, m)`, the first factor.
-    """
+    """A batch of products ... J₃ J₂ J₁, to which factors are added on the left."""
 
     def __init__(self, start: Tensor):
         batch, _, size = start.shape

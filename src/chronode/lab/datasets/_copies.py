@@ -97,14 +97,7 @@ def checked(data_set: DataSet, folder: Path, memory: Path, *, rehash: bool = Fal
 
 
 def seal(data_set: DataSet, folder: Path, note: str, sources: Mapping[str, str]) -> None:
-    """Records in a folder what its files are, so that they are recognized later.
-
-    Args:
-        data_set: The data set that the files belong to.
-        folder: Folder with the files.
-        note: Difference from the published files.
-        sources: sha256 of the downloaded files by name.
-    """
+    """Records in a folder what its files are, so that they are recognized later."""
     hashes = {path: hash_of(file) for path, file in wanted_files(data_set, folder).items()}
     content = {"note": note, "tree": tree_hash(hashes), "count": len(hashes), "sources": dict(sources)}
     (folder / SEAL).write_text(json.dumps(content, indent=1))

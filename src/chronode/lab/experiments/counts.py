@@ -25,9 +25,6 @@ class Table(NamedTuple):
 def printed(*, own: bool = False) -> list[PaperNumber]:
     """Returns the printed cells of the five papers: no curves, and no tables beyond the papers.
 
-    Args:
-        own: Whether to return only those of the model that a paper introduces.
-
     Example:
         >>> len(printed()), len(printed(own=True))
         (403, 99)

@@ -21,13 +21,7 @@ _COLOR |= dict.fromkeys(("not comparable", "no number"), GRAY)
 
 
 def write_index(tables: Sequence[Table], papers: Mapping[str, str], path: Path) -> Path:
-    """Writes the page of all results.
-
-    Args:
-        tables: Tables of the runs.
-        papers: Name of a paper -> its title.
-        path: The HTML file.
-    """
+    """Writes the page of all results."""
     cells = [(one, row) for one in tables for row in one.rows if row.entries]
     verdicts = Counter(row.verdict for _, row in cells)
     facts: dict[str, Any] = {"numbers of the papers": len(cells), **{name: verdicts[name] for name in _COLOR}}

@@ -16,14 +16,7 @@ NOT_EXAMINED = "not examined."
 
 
 class Reasons:
-    """The lines of `results/reasons.csv`; an empty column or model matches all, and a line may name several recipes.
-
-    Args:
-        path: The file; without it there are no reasons.
-
-    Raises:
-        ValueError: A line is incomplete.
-    """
+    """The lines of `results/reasons.csv`; an empty column or model matches all, and a line may name several recipes."""
 
     def __init__(self, path: Path):
         self._lines: list[dict[str, str]] = []
@@ -57,11 +50,7 @@ class Reasons:
         return ["Why numbers are not reached:\n\n" + "\n".join(lines)] if lines else []
 
     def of_own_models(self, rows: dict[PaperNumber, TableRow]) -> dict[str, list[str]]:
-        """Returns reason -> the printed cells of the papers' own models that are not reached for it.
-
-        Args:
-            rows: The row that counts for every printed cell that was run.
-        """
+        """Returns reason -> the printed cells of the papers' own models that are not reached for it."""
         every = recipes()
         cells: dict[str, list[str]] = {}
         for number in printed(own=True):

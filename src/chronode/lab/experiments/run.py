@@ -33,14 +33,7 @@ BEST_TEST = "best test epoch"
 def make_run(
     cell: TableCell, seed: int, folder: Path | None = None, on_event: Callable[[Event], None] | None = None
 ) -> Entry:
-    """Trains and tests a cell; with `folder`, an interrupted attempt is resumed.
-
-    Args:
-        cell: The cell to run.
-        seed: Random seed of weights, batches and synthetic data.
-        folder: Folder for the state of the run.
-        on_event: Called during training.
-    """
+    """Trains and tests a cell; with `folder`, an interrupted attempt is resumed."""
     if (measure := find_recipe(cell.recipe).measure) is not None:
         begin = time.process_time()
         metrics = {"test": measure(cell)}

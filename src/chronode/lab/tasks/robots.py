@@ -39,13 +39,7 @@ def channels(robot: str) -> list[str]:
 
 
 def read_traces(top: Path, count: int, cure: str) -> list[NDArray[np.float64]]:
-    """Reads `count` roll-outs `(frames, 17)` from trace_0000.npy, trace_0001.npy, ... in the folder `top`.
-
-    Args:
-        top: The folder.
-        count: Number of roll-outs; the folder may contain more.
-        cure: Advice if they are missing.
-    """
+    """Reads `count` roll-outs `(frames, 17)` from trace_0000.npy, trace_0001.npy, ... in the folder `top`."""
     return [_read_trace(top / f"trace_{number:04d}.npy", cure) for number in range(count)]
 
 
