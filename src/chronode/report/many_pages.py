@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._version import __version__
-from ._search_pictures import comparison_pictures, comparison_table, search_pictures, trial_table
+from ._training_pictures import comparison_pictures, comparison_table, search_pictures, trial_table
 from .pages import bullets, cards, code, details, grid, number, page, paragraph, table, write_page
 
 if TYPE_CHECKING:

@@ -12,9 +12,8 @@ from ..judge import best_baseline, end_text, headline, is_linear, linear_text, m
 from ..model import SequenceModel
 from ..runs import REPORT, Config, Prepared, RaceSummary, Run, Summary, load, prepared_of
 from ..training import Objective, Predictions, labeled
-from ._coming import coming_forecast
 from ._data_pictures import pictures_of
-from ._test_part import TestPart, own_units, scores_table, targets_table
+from ._test_part import TestPart, coming_forecast, own_units, scores_table, targets_table
 from ._time_axis import noun
 from ._training_pictures import learning_pictures
 from .pages import Html, bullets, cards, code, details, grid, heading, number, page, paragraph, safe, table, write_page
