@@ -12,7 +12,7 @@ from typer.core import TyperOption
 
 from chronode.cli.app import app
 from chronode.cli.flags import SECTIONS
-from chronode.settings._options import PANELS
+from chronode.settings._settings import PANELS
 
 
 def help_of(command):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from chronode.data import _csv_pieces, pack, read
-from chronode.data._csv_pieces import pieces
+from chronode.data._table_source import pieces
 
 ROLES = {"id": "who", "time": "t", "target": "ill"}
 

@@ -12,15 +12,15 @@ import torch
 from run_folders import new_run
 from victims import victims
 
+from chronode.runs._environment import FolderLock
 from chronode.runs._folder import Run
-from chronode.runs._lock import FolderLock
 
 run = pytest.fixture(new_run)
 
 HOLD = """
 import os, sys, time
 from pathlib import Path
-from chronode.runs._lock import FolderLock
+from chronode.runs._environment import FolderLock
 
 with FolderLock(Path(sys.argv[1]) / "run.lock").held():
     loader = os.fork()

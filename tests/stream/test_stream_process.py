@@ -15,7 +15,7 @@ from commands import MAIN, chronode
 from streams import answered, run_stream, table, train_vitals
 
 import chronode as package
-from chronode.runs._lock import FolderLock
+from chronode.runs._environment import FolderLock
 from chronode.stream import Stream
 
 

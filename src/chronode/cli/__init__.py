@@ -40,11 +40,7 @@ def main() -> None:
 
 
 def _run() -> tuple[int | str | None, str | None]:
-    """Runs the command.
-
-    Returns:
-        The exit code and the error message, if it is not printed yet.
-    """
+    """Runs the command; returns the exit code, and the error message if it is not printed yet."""
     try:
         _import_app()
         from ..settings import naming_options

@@ -27,12 +27,12 @@ COMMANDS = {
     "stream": ("stream", "Predict live data, event by event."),
     "serve": ("serve", "Serve a trained model over HTTP."),
     "export": ("export", "Export a trained model as files that need no Python."),
-    "pack": ("share", "Pack a trained model into one file."),
+    "pack": ("export", "Pack a trained model into one file."),
     "data": ("store", "Stores of series: pack, check."),
     "runs": ("runs", "List the runs in a folder: data, model, status, test metrics."),
     "show": ("runs", "Show the details of a run, or open its report."),
     "compare": ("compare", "Compare models on a file or a task, over several seeds."),
-    "ensemble": ("ensemble", "Combine several runs into one model whose outputs are averaged."),
+    "ensemble": ("compare", "Combine several runs into one model whose outputs are averaged."),
     "sweep": ("sweep", "Search for good settings of a model."),
 }
 """Name of each command, the module that attaches it, and the first line of its help (a test compares them)."""

@@ -47,7 +47,7 @@ def check(
 
     Example: chronode check runs/vitals-1 this_week.csv -o drift.html
     """
-    from ..report.drift_page import write_drift
+    from ..report.data_page import write_drift
     from ..runs import check_data, load
     from .outcome import print_result, say, say_note
 

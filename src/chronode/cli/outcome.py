@@ -126,12 +126,7 @@ def targets_tables(name: str, targets: Mapping[str, Mapping[str, Any]], metric: 
 
 
 def targets_table(targets: Mapping[str, Mapping[str, Any]], metric: str) -> Table:
-    """Returns a row for each of several targets, in its own units.
-
-    Args:
-        targets: For each target, metrics of the model ("test") and of the "baselines".
-        metric: Metric by which the best baseline is named.
-    """
+    """Returns a row for each of several targets, in its own units."""
     names = list(next(iter(targets.values()))["test"])
     metric = metric if metric in names else names[0]
     table = Table("each target, in its own units", title_justify="left")
@@ -149,14 +144,7 @@ def targets_table(targets: Mapping[str, Mapping[str, Any]], metric: str) -> Tabl
 def scores_table(
     title: str, scores: Mapping[str, Mapping[str, Any]], positive: str | None = None, targets: int = 1
 ) -> Table:
-    """Returns a table of models or files and their metrics.
-
-    Args:
-        title: Title.
-        scores: Metrics by model or file.
-        positive: Positive one of two classes.
-        targets: Number of targets that the metrics are over.
-    """
+    """Returns a table of models or files and their metrics."""
     names = list(dict.fromkeys(name for metrics in scores.values() for name in metrics))
     heads = {name: labeled(name, positive, targets) for name in names}
     table = Table(title, title_justify="left")

@@ -182,7 +182,7 @@ def _early(
 ) -> None:
     """Prints metrics over the part of each series that was seen."""
     from ..judge import headline
-    from ..report.early_page import write_early
+    from ..report.backtest_page import write_early
     from ..runs import early_scores
     from .outcome import print_result, say, scores_table
 

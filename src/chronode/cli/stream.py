@@ -127,12 +127,7 @@ class _Saver:
 
 
 class _DriftNotes:
-    """Notes features of the observations that have changed since training, each once.
-
-    Args:
-        stream: The stream.
-        seconds: Time between two looks; 0 for none.
-    """
+    """Notes features of the observations that have changed since training, each once."""
 
     def __init__(self, stream: Stream, seconds: float):
         self._stream, self._seconds, self._last = stream, seconds, time.monotonic()

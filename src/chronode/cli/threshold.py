@@ -83,14 +83,10 @@ def threshold(
     say(console, f"{run}: {objective.positive} is predicted for {now}")
     console.print(_table(parts, objective.threshold, rule.get("cost")))
     if rule or value is not None or reset:
+        from ..report.run_page import report_of
+
         say(console, f"stored in {run}; next: chronode show {run} --open   or   chronode predict {run} NEW_FILE")
-        _write_report(run)
-
-
-def _write_report(run: Any) -> None:
-    from ..report.run_page import report_of
-
-    report_of(run)
+        report_of(run)
 
 
 def _costs(text: str) -> dict[str, float] | None:

@@ -18,8 +18,7 @@ from ..settings import SettingError, error_at, named, naming_options
 from ..storage import check_text
 from ..training import AUTO, Settings
 from . import flags
-from .guessing import guessed, steps_ahead
-from .options import Address, EngineName, check_folder, check_source, engine_for, with_plugins
+from .options import Address, EngineName, check_folder, check_source, engine_for, guessed, steps_ahead, with_plugins
 
 if TYPE_CHECKING:
     from ..runs import Outcome

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from ._batches import Batch, LengthBatches, batches_by_length
     from ._cells import numbers
     from ._channel_rows import from_channel_rows
-    from ._column_facts import ColumnFacts, describe_columns
     from ._columns import arrow, as_columns, is_frame, series_times
     from ._csv import read_csv
     from ._dates import moments_of
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
         without_future,
     )
     from ._gaps import is_irregular, note_on_gaps, step_gap
-    from ._guess import file_gap, guess_file
+    from ._guess import ColumnFacts, describe_columns, file_gap, guess_file
     from ._keys import id_keys, series_keys
     from ._many_files import files_of, is_there, size_and_hash
     from ._names import counted, listed
@@ -36,8 +35,7 @@ if TYPE_CHECKING:
     from ._opening import check_lines, is_pipe, keep, suffix_of
     from ._packing import last_change, pack
     from ._readers import Reader, column_names, options_like, read, register_reader
-    from ._reading import Reading
-    from ._reference import Reference
+    from ._reading import Reading, Reference
     from ._scaling import Scaler
     from ._sequences import Sequences, Series
     from ._settings import CLIP, GAPS, PARTS, VALIDATION, LikeOptions, ReadOptions

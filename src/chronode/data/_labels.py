@@ -19,12 +19,7 @@ _EXAMPLES = 3
 
 
 def label_columns(labels: Any, missing_values: Sequence[Any] = ()) -> dict[str, Column]:
-    """Returns the columns of a file or frame of labels.
-
-    Args:
-        labels: The file or the frame.
-        missing_values: Texts and numbers that mean a missing label.
-    """
+    """Returns the columns of a file or frame of labels."""
     if is_frame(labels):
         return as_columns(labels)
     from ._guess import table_of
@@ -41,11 +36,6 @@ def label_columns(labels: Any, missing_values: Sequence[Any] = ()) -> dict[str, 
 
 def guess_roles(labels: Mapping[str, Column], names: Collection[str], given: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the id, if it is the only column that both tables have, and the target, if it is the only other one.
-
-    Args:
-        labels: Columns of the labels.
-        names: Columns of the first table.
-        given: Options of `read` that the user gave.
 
     Example:
         >>> table = {"stay": ["a", "b"], "outcome": [0, 1]}

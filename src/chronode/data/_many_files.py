@@ -81,15 +81,6 @@ def tables_of(
 
     Folders named NAME=VALUE add a column, as in partitioned Parquet sets. With the option `skip_bad`, files that cannot
     be read are left out with a note.
-
-    Args:
-        source: A file, or many.
-        options: Options of `read`.
-        notes: Notes, to which others are added.
-        divided: Function that returns the files to read in place of a large one.
-
-    Raises:
-        ValueError: A file cannot be read, or has other columns than the first; the message names the file.
     """
     count, bad = 0, []
     names: list[str] | None = None

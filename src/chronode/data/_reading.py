@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from ._future import calendar_names, check_future, with_calendar, with_future
 from ._names import listed, related
 from ._opening import as_file
 from ._readers import column_names, read, read_frame
-from ._reference import Reference
 from ._scaling import Scaler
 from ._sequences import Sequences
 from ._settings import ReadOptions
@@ -319,3 +318,28 @@ def _times(clock: Clock) -> tuple[str, str]:
 
 def _refusal(origin: str, lines: list[str]) -> str:
     return "\n  ".join([f"{origin} does not match the training data of the model:", *lines])
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Features of some stretches of the training series.
+
+    Attributes:
+        steps: Observations of a stretch.
+        first: Whether they are the first ones of series; otherwise any.
+        few: Whether they are all stretches of a few series; otherwise one of each series.
+        stretches: Number of stretches of a series of usual length.
+        features: Feature -> a number per stretch, None where it is not known.
+    """
+
+    steps: int
+    first: bool
+    few: bool
+    stretches: int
+    features: dict[str, tuple[float | None, ...]] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        whole("steps", self.steps, at_least=2)
+        whole("stretches", self.stretches, at_least=1)
+        if len({len(column) for column in self.features.values()}) != 1:
+            raise ValueError("the features of a reference must have a number per stretch each.")

@@ -217,13 +217,7 @@ def notes_on_shapes(channels: Iterable[str], shapes: Iterable[Shape]) -> tuple[s
 def shapes_of(
     columns: Mapping[str, NDArray[Any]], log: Mapping[str, float], clip: Collection[str]
 ) -> tuple[Shape, ...]:
-    """Returns the shapes of channels, by their values in the training part; empty if nothing happens to any.
-
-    Args:
-        columns: Values by channel.
-        log: Offset of each channel that is used as a logarithm.
-        clip: Channels to clip.
-    """
+    """Returns the shapes of channels, by their values in the training part; empty if nothing happens to any."""
     shapes = []
     for name, column in columns.items():
         low, high = (bounds(column) if name in clip else None) or (None, None)

@@ -87,12 +87,7 @@ def state_of(source: str | Path) -> str:
 
 
 class StoreWriter:
-    """Writes series to a new store, one part after the other.
-
-    Args:
-        folder: Empty folder of the store.
-        first: The first part, which decides about channels, clock, target and types of all.
-    """
+    """Writes series to a new store, part by part; the first decides about channels, clock, target and types."""
 
     def __init__(self, folder: Path, first: Sequences):
         self.folder, self.first = folder, first

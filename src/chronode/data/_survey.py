@@ -43,14 +43,7 @@ class Survey:
 
     @classmethod
     def of(cls, connection: Any, rows: str, asked: Mapping[str, Any], *, at_once: int) -> Survey:
-        """Surveys a source.
-
-        Args:
-            connection: Connection of DuckDB.
-            rows: Text after FROM in a query.
-            asked: Options of the user.
-            at_once: Number of rows that are read at once; of so few nothing is asked.
-        """
+        """Surveys a source."""
         return _Questions(connection, rows, asked).answered(at_once)
 
 

@@ -1,4 +1,4 @@
-"""Sources of tables for DuckDB: Parquet files as they are, databases, and other files by way of Parquet."""
+"""Sources of tables for DuckDB: Parquet files as they are, databases, and other files by way of Parquet, in pieces."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any
 from ..settings import SettingError, named
 from ._cells import is_text
 from ._columns import arrow
-from ._csv_pieces import pieces
+from ._csv import dialect_of
 from ._many_files import check_same_columns, files_of, folders_of, tables_of
 from ._names import counted, known_column, listed
-from ._opening import first_line, suffix_of
+from ._opening import first_line, opened, suffix_of
 from ._readers import column_names
 
 _PARQUET = (".parquet", ".pq")
@@ -52,17 +52,7 @@ def table_in(
     table: str | None = None,
     query: str | None = None,
 ) -> str:
-    """Returns what follows FROM in a query of DuckDB to read all rows of a source.
-
-    Args:
-        connection: The connection.
-        source: As for `pack`.
-        folder: Folder for files in between.
-        options: Options of `read`.
-        notes: Notes, to which those on the files are added.
-        table: Table of a database.
-        query: Query of a database.
-    """
+    """Returns what follows FROM in a query of DuckDB to read all rows of a source."""
     kind = database_of(source)
     if (table or query) and not kind:
         raise SettingError("a table or a query can be given only for a DuckDB or SQLite file.", argument="table")
@@ -214,3 +204,77 @@ def _partitioned(files: list[Path], source: Path, options: Mapping[str, Any], no
 def _is_whole(text: str) -> bool:
     digits = text.lstrip("-")
     return text == "__HIVE_DEFAULT_PARTITION__" or (digits.isdecimal() and (digits == "0" or digits[0] != "0"))
+
+
+SIZE = 1 << 26
+"""Bytes of a piece."""
+_TEXT = (".csv", ".tsv", ".txt", ".data", ".dat", ".psv", ".tab", ".log")
+
+
+def pieces(path: Path, options: Mapping[str, Any], folder: Path, size: int = SIZE) -> Iterator[Path]:
+    r"""Yields the file, or, if it is a large text table, files with its header and a part of its lines each.
+
+    A piece is valid until the next one. Lines are cut where no quoted cell is open. Tables without a line of names,
+    with comments or with aligned columns are not divided.
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> _ = (folder / "a.csv").write_text("x,y\n1,2\n3,4\n")
+        >>> [piece.read_text() for piece in pieces(folder / "a.csv", {}, folder, size=4)]
+        ['x,y\n1,2\n', 'x,y\n3,4\n']
+    """
+    if suffix_of(path) not in _TEXT or options.get("names") or not _is_larger(path, 2 * size):
+        yield path
+        return
+    dialect = dialect_of(path, *(options.get(name) for name in ("encoding", "delimiter", "comment")))
+    special = dialect.comment or dialect.aligned or dialect.given_names or not dialect.named
+    if special or dialect.encoding.lower().startswith("utf-16"):
+        yield path
+        return
+    piece = folder / f"piece{suffix_of(path)}"
+    with opened(path) as file:
+        header, rest = _header(file, dialect.skip + 1)
+        for lines in _cut(file, rest, size):
+            piece.write_bytes(header + lines)
+            yield piece
+    piece.unlink()
+
+
+def _is_larger(path: Path, size: int) -> bool:
+    """Returns whether a file, unpacked, has more bytes."""
+    with opened(path) as file:
+        while size >= 0 and (block := file.read(min(size + 1, 1 << 20))):
+            size -= len(block)
+    return size < 0
+
+
+def _header(file: Any, count: int) -> tuple[bytes, bytes]:
+    """Returns the first lines of a file, and what else was read."""
+    head = b""
+    while head.count(b"\n") <= count and (block := file.read(1 << 16)):
+        head += block
+    end = 0
+    for _ in range(count):
+        end = head.find(b"\n", end) + 1
+    return head[:end], head[end:]
+
+
+def _cut(file: Any, rest: bytes, size: int) -> Iterator[bytes]:
+    """Yields the rest of a file in parts of whole lines, of about `size` bytes."""
+    most, more = size, True
+    while True:
+        while more and len(rest) <= most:
+            block = file.read(most + 1 - len(rest))
+            rest, more = rest + block, bool(block)
+        if not more and len(rest) <= most:
+            if rest.strip():
+                yield rest
+            return
+        end = rest.rfind(b"\n", 0, most) + 1
+        while end and rest.count(b'"', 0, end) % 2:  # within a quoted cell
+            end = rest.rfind(b"\n", 0, end - 1) + 1
+        if end:
+            yield rest[:end]
+            rest = rest[end:]
+        most = size if end else 2 * most

@@ -49,14 +49,7 @@ def write_c(graph: Graph, folder: Path, *, int8: bool, math: str, name: str = DE
 
 
 class CRunner:
-    """An exported folder, compiled and called from Python.
-
-    Args:
-        folder: Folder with the .c and .h files.
-        compiler: The C compiler; by default the first of cc, gcc and clang that is installed.
-        flags: Additional flags for the compiler.
-        name: Name of the model.
-    """
+    """An exported folder, compiled and called from Python."""
 
     def __init__(
         self, folder: Path, compiler: str | None = None, flags: Sequence[str] = (), *, name: str = DEFAULT_NAME

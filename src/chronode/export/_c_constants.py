@@ -70,15 +70,7 @@ def rounded(tensor: NDArray[np.float32], axis: int) -> Rounded:
 
 
 class Constants:
-    """Names and definitions of the arrays that a step reads.
-
-    Args:
-        tensors: The parameters.
-        nodes: The nodes that read them.
-        int8: Whether to store matrices in 8 bits and vectors in 16.
-        exact: Parameters that are not rounded.
-        prefix: Beginning of all names.
-    """
+    """Names and definitions of the arrays that a step reads."""
 
     def __init__(
         self,

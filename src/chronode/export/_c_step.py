@@ -53,13 +53,7 @@ class Costs:
 
 @dataclass
 class StepWriter:
-    """Writes the body of a step.
-
-    Args:
-        part: The cell.
-        int8: Whether to store matrices in 8 bits.
-        prefix: Beginning of the names of its constants.
-    """
+    """Writes the body of a step."""
 
     part: Part
     int8: bool = False

@@ -54,15 +54,7 @@ def functions(code: str, math: str) -> str:
 
 
 def header(name: str, graph: Graph, costs: Costs, rows: list[tuple[str, str]], *, library: bool) -> str:
-    """Returns the header file.
-
-    Args:
-        name: Beginning of all names.
-        graph: One step.
-        costs: Memory and operations of a step.
-        rows: The same as a table, for readers.
-        library: Whether the code calls math.h.
-    """
+    """Returns the header file."""
     deployment, upper = graph.deployment, name.upper()
     sizes = "\n".join(f"    float state{i}[{n}];" for i, n in enumerate(graph.states))
     missing = (

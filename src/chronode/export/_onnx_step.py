@@ -67,14 +67,7 @@ class OnnxWriter:
 
 
 class StepEmitter:
-    """Writes a step.
-
-    Args:
-        writer: The writer of the graph.
-        step: The step to write.
-        tensors: The parameters.
-        inputs: Names of the tensors that hold x, dt and the parts of the state.
-    """
+    """Writes a step."""
 
     def __init__(self, writer: OnnxWriter, step: Step, tensors: Sequence[NDArray[Any]], inputs: dict[str, str]):
         self.writer, self.step, self.inputs = writer, step, inputs

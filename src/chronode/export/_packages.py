@@ -21,18 +21,7 @@ _RELEASE = re.compile(r"\d+\.\d+\.\d+")
 
 
 def arrange(folder: Path, files: tuple[str, ...], name: str, package: str, deployment: Deployment) -> tuple[str, ...]:
-    """Moves the files of a C export to their places in a package, and adds the files of the tool.
-
-    Args:
-        folder: Folder of the export.
-        files: Names of its files.
-        name: Name of the model.
-        package: One of PACKAGES.
-        deployment: The model, for the unit of time.
-
-    Returns:
-        The files of the package.
-    """
+    """Moves the files of a C export to their places in a package, and adds the files of the tool."""
     places = {
         file: "test/check.c" if file == "check.c" else f"{SOURCES}/{file}" for file in files if file != "Makefile"
     }

@@ -56,10 +56,6 @@ class Pt2Runner:
 class Refusing(nn.Module):
     """Whole series, whose outputs are NaN from a refused observation on: a value that is not finite or that has no
     logarithm, or a time that is negative or not finite.
-
-    Args:
-        sequence: Maps (x, observed, dt, lengths) to (y, last, state).
-        graph: One step.
     """
 
     def __init__(self, sequence: nn.Module, graph: Graph):
@@ -86,10 +82,6 @@ def sequence_of(graph: Graph, tensors: Tensors | None = None) -> nn.Module:
 
     `x (B, T, D)` raw values, `observed (B, T, D)` bool, `dt (B, T)`, `lengths (B,)`; `y (B, T, K)` after each step, 0
     at padding, `last (B, K)` after the last one, and the final state.
-
-    Args:
-        graph: One step.
-        tensors: Parameters that replace those of the model, by the name of the part.
     """
     parts = {name: _Part(part, None if tensors is None else tensors[name]) for name, part in graph.parts.items()}
     return _Windows(parts, graph.window) if graph.window else _Sequence(parts["step"])
@@ -144,12 +136,7 @@ class _Windows(nn.Module):
 
 
 class _Part(nn.Module):
-    """A traced cell for any number of rows: (x, dt, state...) to [y, state...].
-
-    Args:
-        part: The cell.
-        tensors: Other parameters than the model's.
-    """
+    """A traced cell for any number of rows: (x, dt, state...) to [y, state...]."""
 
     def __init__(self, part: Part, tensors: Sequence[NDArray[Any]] | None):
         super().__init__()

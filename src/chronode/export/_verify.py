@@ -41,13 +41,7 @@ def irregular(deployment: Deployment, batch: int, steps: int, seed: int = 0) -> 
 
 
 def predictions(deployment: Deployment, series: Series, *, double: bool = False) -> NDArray[Any]:
-    """Returns the predictions `(B, T, K)` of the model itself after each step.
-
-    Args:
-        deployment: The model with its names, units and scaling.
-        series: The observations.
-        double: Whether to compute in float64.
-    """
+    """Returns the predictions `(B, T, K)` of the model itself after each step."""
     scaler, dtype = deployment.scaler, torch.float64 if double else torch.float32
     model = _predicting_every_step(deployment.model)
     model = model.double() if double else model

@@ -159,14 +159,7 @@ def create(name: str, input_size: int, hidden_size: int | Sequence[int], num_lay
 
 
 class ModelLayer(Layer):
-    """Layer of a registered model with its own class name and the presets of the model.
-
-    Args:
-        input_size: Number of input features.
-        hidden_size: Units of each layer.
-        num_layers: Number of stacked layers.
-        settings: Settings of `Layer` and of the model.
-    """
+    """Layer of a registered model with its own class name and the presets of the model."""
 
     _model: ClassVar[str]
 

@@ -21,15 +21,7 @@ _NAMES: dict[type[nn.RNNBase], str] = {nn.LSTM: "lstm", nn.GRU: "gru", nn.RNN: "
 def run_packed(
     layer: Layer, run: Callable[..., tuple[Tensor, State]], x: PackedSequence, state: State | None, **times: Any
 ) -> tuple[Tensor | PackedSequence, State]:
-    """Runs a layer over a packed sequence; all outputs are packed in the same way.
-
-    Args:
-        layer: The layer.
-        run: Runs it over a padded batch, `(x, state, lengths=..., **times)`.
-        x: The sequences.
-        state: State to continue from.
-        times: dt, t and observed, padded or packed.
-    """
+    """Runs a layer over a packed sequence; all outputs are packed in the same way."""
     if times.pop("lengths") is not None:
         raise SettingError("a packed sequence has lengths of its own", argument="lengths", cure="leave it out")
     padded, lengths = pad_packed_sequence(x, layer.batch_first)

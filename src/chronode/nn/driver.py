@@ -137,8 +137,9 @@ def _loop(cell: Cell, state: State, steps: Steps) -> tuple[Tensor, State]:
     # The cell is called as a module so that its hooks run.
     step = cell.prepare() if why_hooked(cell) is None else cell
     outputs: list[Tensor] = []
+    valid = [None] * len(x) if steps.valid is None else steps.valid.unbind(0)
     # unbind, not x[n]: in the backward pass, each index would create a gradient as large as the whole sequence.
-    for x_n, dt_n, valid_n in zip(x.unbind(0), steps.dt.unbind(0), _unbound(steps.valid, len(x)), strict=True):
+    for x_n, dt_n, valid_n in zip(x.unbind(0), steps.dt.unbind(0), valid, strict=True):
         y, new = step(x_n, state, dt_n)
         if valid_n is not None:
             new = tuple(_where(valid_n, after, before) for after, before in zip(new, state, strict=True))
@@ -167,10 +168,6 @@ def _loop_in_chunks(cell: Cell, state: State, steps: Steps, lengths: Tensor | No
     if lengths is None:
         return outputs[-1], state
     return last_step(torch.stack(outputs), (lengths - 1) // size + 1), state
-
-
-def _unbound(valid: Tensor | None, length: int) -> list[Tensor | None]:
-    return [None] * length if valid is None else list(valid.unbind(0))
 
 
 def valid_steps(lengths: Tensor | None, x: Tensor) -> Tensor | None:

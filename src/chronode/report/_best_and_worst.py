@@ -70,17 +70,7 @@ def best_and_worst(
     scale: Any,
     drawn: Callable[[int], str],
 ) -> list[str]:
-    """Returns plots of the best and the worst series with the contributions of their observations.
-
-    Args:
-        model: The trained model.
-        objective: Its objective.
-        scaled: The test part, scaled for the model.
-        shown: The test part in its own units.
-        predictions: Predictions of the model.
-        scale: As for `ranked`.
-        drawn: Row -> a plot of its predictions, if there are several; otherwise "".
-    """
+    """Returns plots of the best and the worst series with the contributions of their observations."""
     scored = ranked(shown, predictions, np.asarray(scale))
     if not scored:
         return [paragraph("No series of the test part has a known target.")]

@@ -240,14 +240,10 @@ def target_picture(s: Sequences) -> Any:
 def pictures_of(s: Sequences, count: int = 2) -> list[str]:
     """Some series, then gaps, missing values and targets, where there is something to see."""
     drawn = [series_picture(s, row) for row in different_rows(s, count)]
-    some = _sample(s)
+    # Every n-th series of very many: histograms look the same, and windows may repeat a series a thousand times.
+    some = s[:: max(1, int(s.lengths.sum()) // _MOST_STEPS)]
     facts = (gap_picture(some), missing_picture(some), *map(target_picture, some.by_target))
     return [framed(one) for one in (*drawn, *facts) if one is not None]
-
-
-def _sample(s: Sequences) -> Sequences:
-    """Every n-th series of very many: histograms look the same, and windows may repeat a series a thousand times."""
-    return s[:: max(1, int(s.lengths.sum()) // _MOST_STEPS)]
 
 
 def as_html(s: Sequences) -> str:

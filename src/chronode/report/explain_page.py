@@ -35,12 +35,7 @@ _MOST_SERIES = 24
 
 
 def importance_picture(found: Importance, label: str) -> str:
-    """Draws the importance of the columns with their intervals.
-
-    Args:
-        found: The importance.
-        label: Name of the metric.
-    """
+    """Draws the importance of the columns with their intervals."""
     few = slice(_MOST_BARS)
     more = f"; the first {_MOST_BARS} of {len(found)} columns" if len(found) > _MOST_BARS else ""
     chart = interval_chart(
@@ -68,17 +63,7 @@ def write_explanation(
     label: str = "",
     command: str = "",
 ) -> Path:
-    """Writes the page of an explanation.
-
-    Args:
-        path: The HTML file.
-        found: The explanation.
-        data: The series that it explains.
-        title: Heading.
-        importance: Permutation importance on the test part of the run.
-        label: Name of its metric.
-        command: Command line that repeats it.
-    """
+    """Writes the page of an explanation."""
     change = np.abs(found.output - found.reference).sum()
     facts: dict[str, Any] = {"series": len(found), "largest error of a sum": float(found.error.max(initial=0.0))}
     if found.by_occlusion.any():

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._version import __version__
-from ._search_pictures import comparison_pictures, comparison_table, search_pictures, trial_table
+from ._training_pictures import comparison_pictures, comparison_table, search_pictures, trial_table
 from .pages import bullets, cards, code, details, grid, number, page, paragraph, table, write_page
 
 if TYPE_CHECKING:
@@ -16,12 +16,6 @@ if TYPE_CHECKING:
 
 def write_comparison(comparison: Comparison, path: str | Path, *, title: str, command: str = "") -> Path:
     """Writes the page of a comparison: a sortable table, every run as a dot, learning curves, all runs.
-
-    Args:
-        comparison: Results of all runs.
-        path: The HTML file.
-        title: Heading.
-        command: Command line that repeats it.
 
     Example:
         >>> import tempfile
@@ -74,19 +68,7 @@ def write_search(
     test: Mapping[str, float | None] | None = None,
     command: str = "",
 ) -> Path:
-    """Writes the page of a search: the trials, the importance of settings, the best settings and their test metrics.
-
-    Args:
-        trials: All trials.
-        metric: Validation metric by which trials are judged.
-        importances: Importance of each setting; empty if there are too few trials.
-        path: The HTML file.
-        title: Heading.
-        lower_is_better: Whether a lower metric is better.
-        best: The best settings as YAML.
-        test: Test metrics of the best.
-        command: Command line that repeats it.
-    """
+    """Writes the page of a search: the trials, the importance of settings, the best settings and their test metrics."""
     done = [trial.value for trial in trials if trial.value is not None]
     facts: dict[str, Any] = {"trials": len(trials), "pruned": sum(trial.state == "pruned" for trial in trials)}
     if done:

@@ -12,9 +12,8 @@ from ..judge import best_baseline, end_text, headline, intervals_by_target, is_l
 from ..model import SequenceModel
 from ..runs import REPORT, Config, Prepared, RaceSummary, Run, Summary, load, prepared_of
 from ..training import Objective, Predictions, labeled
-from ._coming import coming_forecast
 from ._data_pictures import pictures_of
-from ._test_part import own_units, scores_table, targets_table, test_parts
+from ._test_part import coming_forecast, own_units, scores_table, targets_table, test_parts
 from ._time_axis import noun
 from ._training_pictures import learning_pictures
 from .pages import Html, bullets, cards, code, details, grid, heading, number, page, paragraph, safe, table, write_page
@@ -27,15 +26,7 @@ _PILLS = {"finished": "", "failed": " bad"}
 def draw_run(
     run: Run, prepared: Prepared, model: SequenceModel, objective: Objective, predictions: Predictions | None
 ) -> None:
-    """Writes report.html of a run that has just finished.
-
-    Args:
-        run: The run folder, with the summary.
-        prepared: The series.
-        model: The trained model.
-        objective: Its objective.
-        predictions: Its predictions for the test part; None if it was not tested.
-    """
+    """Writes report.html of a run that has just finished."""
     write_report(run, prepared, model, objective, predictions)
 
 
@@ -156,13 +147,7 @@ def _data_section(prepared: Prepared) -> list[str]:
 
 
 def _training_section(run: Run, summary: Summary, start: str | None) -> list[str]:
-    """Returns the choice of the model, the learning curves and all epochs.
-
-    Args:
-        run: The run folder.
-        summary: Its summary.
-        start: Linear start of the network.
-    """
+    """Returns the choice of the model, the learning curves and all epochs."""
     rows, linear = run.metrics(), is_linear(asdict(summary), start)
     pieces: list[str] = []
     if rows:

@@ -12,17 +12,15 @@ if TYPE_CHECKING:
     from ._config import SECTIONS, Config, DataConfig, ModelConfig, exponent
     from ._early import EarlyScores, early_scores
     from ._ensemble import best_runs, combined, ensemble_runs
-    from ._environment import environment
+    from ._environment import FolderLock, environment
     from ._folder import REPORT, Run, folder_files, next_folder, run_folders, write_folder
     from ._folds import CrossValidation, cross_validate
-    from ._lock import FolderLock
     from ._loggers import check_loggers
     from ._prepare import SECOND_FILES, Prepared, prepare, prepared_for, source_of
-    from ._read_options import asked_of, reading_fields
     from ._results import STRONG_BASELINE
     from ._score import score
-    from ._series import as_packed, read_source
-    from ._summary import RaceSummary, Summary
+    from ._series import as_packed, asked_of, read_source, reading_fields
+    from ._summary import RaceSummary, Summary, config_of
     from ._tables import (
         as_csv,
         as_rows,
@@ -33,7 +31,7 @@ if TYPE_CHECKING:
         write_table,
     )
     from ._threshold import TwoClassRows, for_threshold, set_threshold, tested_rows, validation_rows
-    from ._train import Draw, Outcome, config_of, fit_in, resume_run, train_run
+    from ._train import Draw, Outcome, fit_in, resume_run, train_run
     from ._trained import baselines_of, load, pack, prepared_of, read_card, save, series_of
 
 

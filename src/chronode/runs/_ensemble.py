@@ -13,7 +13,8 @@ from ..training import LOWER_IS_BETTER, Epoch, Record, Trained, calibrate, evalu
 from ._folder import Run, run_folders
 from ._prepare import Prepared
 from ._results import finished_summary, keep_model, write_predictions
-from ._train import Draw, Outcome, config_of
+from ._summary import config_of
+from ._train import Draw, Outcome
 from ._trained import load, prepared_of
 
 MEMBERS = "ensemble.json"

@@ -25,8 +25,7 @@ from ..storage import (
 )
 from ..system import drawn
 from ._checkpoints import Store
-from ._environment import environment
-from ._lock import FolderLock
+from ._environment import FolderLock, environment
 from ._summary import OUTCOMES, Summary, read_summary
 
 FORMAT = "chronode-run"

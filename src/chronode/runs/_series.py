@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 
 from ..data import (
     Reading,
+    ReadOptions,
     Sequences,
     canonical,
     column_names,
@@ -32,7 +33,6 @@ from ..data import (
 from ..settings import SettingError, named, near
 from ..training import forecast_parts, is_panel
 from ._config import DataConfig
-from ._read_options import READ_AS, asked_of
 
 _ARRAY_FILES = (".npz", ".npy")
 _ARRAY_OPTIONS = ("unit", "kind", "per_step", "classes", "dtype")
@@ -231,3 +231,22 @@ def _cut(part: Sequences, data: DataConfig) -> Sequences:
     if data.horizon:
         part = forecast(part, data.horizon, data.channels or None)
     return windows(part, data.window, data.stride or None) if data.window else part
+
+
+READ_AS = {"time_unit": "unit"}
+_TO_READ = [name for name in DataConfig.__dataclass_fields__ if READ_AS.get(name, name) in get_type_hints(ReadOptions)]
+
+
+def reading_fields() -> list[str]:
+    """Returns the names of the fields of a config that are options of `read`, and that of the target."""
+    return ["target", *_TO_READ]
+
+
+def asked_of(config: DataConfig) -> dict[str, Any]:
+    """Returns the options of `read`, besides the target, that differ from its defaults."""
+    plain, options = DataConfig(), {}
+    for name in _TO_READ:
+        value = getattr(config, name)
+        if value != getattr(plain, name):
+            options[READ_AS.get(name, name)] = list(value) if isinstance(value, tuple) else value
+    return options

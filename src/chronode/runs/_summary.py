@@ -1,13 +1,19 @@
-"""summary.json: the result of a run."""
+"""Content of summary.json and config.json in a run folder: the result of a run, and its config."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from ..settings import one_of
+from ..nn import models
+from ..settings import error_at, one_of
 from ..storage import parse
+from ._config import Config
+
+if TYPE_CHECKING:
+    from ._folder import Run
 
 OUTCOMES = ("finished", "stopped", "interrupted", "failed")
 Scores = dict[str, float | None]
@@ -117,3 +123,27 @@ def read_summary(content: Mapping[str, Any], place: str) -> Summary:
         return parse(Summary, {name: value for name, value in content.items() if name in names})
     except ValueError as error:
         raise ValueError(f"{place}: {error}") from error
+
+
+def config_of(run: Run) -> Config:
+    """Returns the config of a run."""
+    return config_from(run.config, run.path / "config.json")
+
+
+def config_from(content: Mapping[str, Any], place: str | Path) -> Config:
+    """Returns the config in config.json; errors begin with `place`."""
+    try:
+        return Config.from_dict({name: section for name, section in content.items() if name != "baseline"})
+    except (ValueError, TypeError) as error:
+        raise error_at(place, error) from error
+
+
+def check_registered(run: Run, model: str) -> None:
+    """Refuses a run whose model is of a plugin that is not loaded; nothing is imported because a run folder says so."""
+    if model not in models():
+        files = str(run.environment.get("plugins") or "FILE.py")
+        options = " ".join(f"--plugin {name}" for name in files.split(", "))
+        raise ValueError(
+            f"{run.path} has the model {model!r}, which is not registered: import the module that registers it, "
+            f"or name it on the command line: {options}"
+        )

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..judge import Race
 from ..model import SequenceModel
-from ..nn import models
-from ..settings import error_at, one_of
+from ..settings import one_of
 from ..storage import parse
 from ..training import (
     MAY_CHANGE,
@@ -34,6 +33,7 @@ from ._folder import REPORT, Run
 from ._loggers import Logger, check_loggers, logging_to
 from ._prepare import DataFacts, Prepared, prepare
 from ._results import finished_summary, keep_model, summary_of, write_predictions
+from ._summary import check_registered, config_of
 
 Draw = Callable[[Run, Prepared, SequenceModel, Objective, Predictions | None], object]
 """Function that draws the report of a run."""
@@ -162,30 +162,6 @@ def resume_run(
     assembly = assemble_run(config, prepared)
     run.save_json("config.json", {**config.as_dict(), "baseline": _with_baseline(run)})
     return _train_into(run, config, prepared, assembly, on_event, draw, loggers, helpers)
-
-
-def config_of(run: Run) -> Config:
-    """Returns the config of a run."""
-    return config_from(run.config, run.path / "config.json")
-
-
-def config_from(content: Mapping[str, Any], place: str | Path) -> Config:
-    """Returns the config in config.json; errors begin with `place`."""
-    try:
-        return Config.from_dict({name: section for name, section in content.items() if name != "baseline"})
-    except (ValueError, TypeError) as error:
-        raise error_at(place, error) from error
-
-
-def check_registered(run: Run, model: str) -> None:
-    """Refuses a run whose model is of a plugin that is not loaded; nothing is imported because a run folder says so."""
-    if model not in models():
-        files = str(run.environment.get("plugins") or "FILE.py")
-        options = " ".join(f"--plugin {name}" for name in files.split(", "))
-        raise ValueError(
-            f"{run.path} has the model {model!r}, which is not registered: import the module that registers it, "
-            f"or name it on the command line: {options}"
-        )
 
 
 def _train_into(

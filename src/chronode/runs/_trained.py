@@ -29,8 +29,7 @@ from ._config import Config
 from ._folder import Run
 from ._prepare import SECOND_FILES, DataFacts, Prepared, prepare
 from ._results import objective_section
-from ._summary import read_summary
-from ._train import check_registered, config_from, config_of
+from ._summary import check_registered, config_from, config_of, read_summary
 
 SUFFIX = ".chronode"
 FORMAT, VERSION = "chronode-model", "2"

@@ -113,7 +113,8 @@ def score_in_chunks(
         ValueError: A chunk could not be predicted, or the folder has other predictions.
     """
     output, engine, on_progress = Path(output), engine or Engine(), on_progress or (lambda what, share, rows: None)
-    facts = {"model": _model_hash(Path(run)), "data": state_of(source), "rows": rows, "options": dict(options or {})}
+    weights = Path(run) if Path(run).is_file() else Path(run) / "model.safetensors"
+    facts = {"model": hash_of(weights), "data": state_of(source), "rows": rows, "options": dict(options or {})}
     _begin(output, {**facts, "fingerprint": fingerprint(facts)}, force)
     store, packing = Path(source), 0.0
     if not is_store(source):
@@ -159,10 +160,6 @@ def _ends(lengths: np.ndarray[Any, Any], rows: int) -> list[int]:
             size = 0
         size += length
     return [*ends, len(lengths)]
-
-
-def _model_hash(run: Path) -> str:
-    return hash_of(run if run.is_file() else run / "model.safetensors")
 
 
 def _begin(output: Path, facts: dict[str, Any], force: bool) -> None:

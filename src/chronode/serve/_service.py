@@ -13,7 +13,7 @@ from typing import Any
 
 from ..settings import SettingError, named, whole
 from ..stream import Events, RangeWatch, Refused, Stream
-from ._figures import Figures
+from ._description import Figures
 from ._tails import Row, Tails
 
 _ALARM = re.compile(r"(.+?)(>=|<=)(.+)")

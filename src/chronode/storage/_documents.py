@@ -125,11 +125,7 @@ def _plain(value: Any) -> Any:
 
 
 def read_yaml(path: Path) -> Any:
-    """Reads a YAML file as plain data; None if it is empty.
-
-    Raises:
-        ValueError: The file does not exist, is not valid YAML, or is too large once its aliases are resolved.
-    """
+    """Reads a YAML file as plain data; None if it is empty."""
     return parse_yaml(_content(path, YAML_BYTES), str(path))
 
 

@@ -114,11 +114,6 @@ def _remove_unlocked(folder: Path) -> None:
 def check_new(path: Path, name: str, *, force: bool = False) -> Path:
     """Refuses a file to write that is there already, or whose folder is not there.
 
-    Args:
-        path: File to write.
-        name: Option or argument that names it, for the error.
-        force: Whether a file that is there may be overwritten.
-
     Example:
         >>> check_new(Path("no/such/folder/out.csv"), "--output")
         Traceback (most recent call last):
@@ -137,11 +132,6 @@ def check_new(path: Path, name: str, *, force: bool = False) -> Path:
 def check_new_folder(folder: Path, name: str, *, force: bool = False) -> Path:
     """Refuses a folder to write files to that has files already.
 
-    Args:
-        folder: Folder to write to.
-        name: Option or argument that names it, for the error.
-        force: Whether files that are there may be overwritten.
-
     Example:
         >>> check_new_folder(Path("a-new-folder"), "--output").name
         'a-new-folder'
@@ -156,10 +146,6 @@ def check_new_folder(folder: Path, name: str, *, force: bool = False) -> Path:
 
 def check_text(path: Path, name: str) -> Path:
     r"""Refuses a path that is not UTF-8: files in it could not be named in JSON, reports and messages.
-
-    Args:
-        path: File or folder to write.
-        name: Option or argument that names it, for the error.
 
     Example:
         >>> check_text(Path("run\udcff"), "--output")
@@ -253,11 +239,7 @@ def hash_of(path: str | Path, kind: str = "sha256") -> str:
 
 
 def safetensors() -> Any:
-    """Imports safetensors, with its functions for torch.
-
-    Raises:
-        ImportError: It is not installed; the message says how to install it.
-    """
+    """Imports safetensors, with its functions for torch."""
     try:
         import safetensors.torch
     except ModuleNotFoundError as error:

@@ -123,10 +123,6 @@ class _Format:
 
     The format is that of the first line that fits: JSON if it is a JSON object, CSV if it has the names of the required
     columns. Until then, errors are written as JSON.
-
-    Args:
-        required: Columns that every event has.
-        columns: Columns of an answer.
     """
 
     def __init__(self, required: Sequence[str], columns: Sequence[str]):
@@ -136,14 +132,7 @@ class _Format:
         self._begun = False
 
     def parse(self, text: str | None) -> Row | None:
-        """Returns the event of a line; None for an empty line and for column names.
-
-        Args:
-            text: The line, as `batches` yielded it; None if it is too long.
-
-        Raises:
-            ValueError: The line is not an event.
-        """
+        """Returns the event of a line; None for an empty line and for column names."""
         if text is None:
             raise ValueError(f"the line has more than {MOST_BYTES:,} bytes")
         if any("\udc80" <= letter <= "\udcff" for letter in text if letter > "\ud7ff"):

@@ -39,15 +39,7 @@ class Step:
 
 
 class Stepping:
-    """Computes steps of a model from the states of a stream.
-
-    Args:
-        model: The model.
-        states: The states, which are only read.
-        intake: Converts gaps between times.
-        missing: Whether values may be missing.
-        equal_times: Whether an observation may have the time of the last one of its id.
-    """
+    """Computes steps of a model from the states of a stream."""
 
     def __init__(self, model: LiveModel, states: States, intake: Intake, missing: bool, equal_times: bool):
         self._model, self.states, self._intake = model, states, intake
@@ -109,16 +101,7 @@ class Stepping:
     def _run(
         self, names: Sequence[str], observations: Observations, batch: NDArray[np.int64]
     ) -> tuple[Records, Tensor]:
-        """Runs series of similar length as one padded batch.
-
-        Args:
-            names: `(B,)` ids of the series.
-            observations: The observations.
-            batch: `(B, T)` places of their observations; -1 at padding.
-
-        Returns:
-            The records of the series, and the outputs `(B, T, K)` after each observation.
-        """
+        """Runs series as one padded batch; returns their records and the outputs `(B, T, K)` after each step."""
         records = self.states.get(names)
         valid = batch >= 0
         lengths = torch.from_numpy(valid.sum(1))

@@ -31,9 +31,6 @@ def lazy(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], l
     A name is thus declared once, for type checkers and for Python: the module it comes from is imported when the name
     is first used.
 
-    Args:
-        package: Name of the package.
-
     Example:
         >>> get, names, exported = lazy("chronode.data")
         >>> "Sequences" in exported, get("Sequences").__module__
@@ -76,12 +73,7 @@ def _searched(package: Any) -> dict[str, str]:
 
 
 def drawn(picture: str, *arguments: Any) -> str:
-    """Returns the HTML that a function of `chronode.report` draws; it is imported only when a notebook shows something.
-
-    Args:
-        picture: Name of the function.
-        arguments: Its arguments.
-    """
+    """Returns the HTML that a function of `chronode.report` draws; imported only when a notebook shows it."""
     return getattr(importlib.import_module("chronode.report"), picture)(*arguments)
 
 
@@ -90,9 +82,6 @@ def drawn(picture: str, *arguments: Any) -> str:
 
 def load_plugin(name: str) -> None:
     """Runs a file, or imports a module, that registers cells; once per process.
-
-    Args:
-        name: File that ends with ".py", or name of a module.
 
     Example:
         >>> import tempfile

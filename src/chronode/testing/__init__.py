@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from . import over_time, saving, shapes, soundness, stacks
+from . import oracle, over_time, soundness
 from .case import Case, Check, run_checks
 from .parts import check_exporter, check_flow, check_metric, check_solver
 from .readers import check_reader
@@ -38,27 +38,27 @@ CHECKS: tuple[Check, ...] = (
     over_time.gaps_in_every_shape,
     over_time.zero_gaps,
     over_time.time_as_registered,
-    shapes.as_many_sequences_as_units,
-    shapes.one_step,
-    shapes.unbatched_is_a_batch_of_one,
-    shapes.time_first,
-    shapes.rows_do_not_see_each_other,
-    stacks.plain_loop,
-    stacks.stack_of_two,
-    stacks.both_directions,
-    stacks.residual_skips,
-    stacks.dropout_masks,
-    stacks.last_output,
-    stacks.low_memory,
-    stacks.missing_values,
+    over_time.as_many_sequences_as_units,
+    over_time.one_step,
+    over_time.unbatched_is_a_batch_of_one,
+    over_time.time_first,
+    over_time.rows_do_not_see_each_other,
+    oracle.plain_loop,
+    oracle.stack_of_two,
+    oracle.both_directions,
+    oracle.residual_skips,
+    oracle.dropout_masks,
+    oracle.last_output,
+    oracle.low_memory,
+    oracle.missing_values,
     soundness.huge_inputs,
     soundness.float32_is_float64,
     soundness.gradients_are_right,
     soundness.training,
-    saving.state_dict_holds_everything,
-    saving.other_settings_are_loaded_or_refused,
-    saving.copies,
-    saving.exported_step,
+    soundness.state_dict_holds_everything,
+    soundness.other_settings_are_loaded_or_refused,
+    soundness.copies,
+    soundness.exported_step,
 )
 """All checks. Each takes a `Case` and raises AssertionError; its docstring states the requirement."""
 

@@ -11,7 +11,7 @@ import chronode
 from chronode.data import from_list, from_numpy
 from chronode.lab.analysis import _oscillator_studies as studies
 from chronode.lab.analysis import plot
-from chronode.lab.analysis._study import StudySetup
+from chronode.lab.analysis._learning import StudySetup
 from chronode.lab.tasks import Parts, Sizes, Task
 from chronode.model._spec import ModelSpec
 from chronode.training import Settings

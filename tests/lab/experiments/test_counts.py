@@ -8,10 +8,9 @@ import pytest
 from entries import entry
 
 from chronode.lab.analysis import gradient_table
-from chronode.lab.experiments.counts import Table, counted, printed, tally
+from chronode.lab.experiments.counts import NOT_EXAMINED, Reasons, Table, counted, printed, tally
 from chronode.lab.experiments.ledger import Ledger
 from chronode.lab.experiments.page import render
-from chronode.lab.experiments.reasons import NOT_EXAMINED, Reasons
 from chronode.lab.experiments.recipe import find_recipe, recipes
 from chronode.lab.experiments.rows import compare, row_of
 from chronode.lab.experiments.run import BEST_TEST, make_run

@@ -6,8 +6,7 @@ from series_checks import some
 from task_checks import check_batch, check_parts, mirrored
 
 from chronode.lab.tasks import find_task, robots
-from chronode.lab.tasks._gait import FRAME, walk
-from chronode.lab.tasks.robots import frames_dropped, read_traces
+from chronode.lab.tasks.robots import FRAME, frames_dropped, read_traces, walk
 
 
 @pytest.fixture

@@ -8,13 +8,20 @@ if TYPE_CHECKING:
     from ...storage import Result
     from ...training import Attribution, integrated_gradients
     from ._circle import Setting
-    from ._equilibrium import Convergence, Eigenvalues, convergence, equilibrium_eigenvalues
+    from ._equilibrium import (
+        Convergence,
+        Eigenvalues,
+        PhasePortrait,
+        convergence,
+        equilibrium_eigenvalues,
+        phase_portrait,
+    )
     from ._expressivity import Sweep, Trajectory, arc_length, depth_table, lower_bound, principal, sweep, trajectory
     from ._gradient_table import GradientTable, gradient_table
     from ._gradients import GradientFlow, gradient_flow, noise_flows
     from ._health import Health, health, health_report
-    from ._learning import LearningCurves, learning_curves
-    from ._liquid import LayerTrajectory, TimeConstants, layer_trajectory, time_constants
+    from ._learning import LearningCurves, Speed, StudySetup, learning_curves, training_speed
+    from ._liquid import LayerTrajectory, TimeConstants, TimeScales, layer_trajectory, time_constants, time_scales
     from ._losses import (
         GradientHistory,
         GradientTracker,
@@ -46,10 +53,6 @@ if TYPE_CHECKING:
         weight_norms,
     )
     from ._oscillators import Energy, Reconstruction, Volume, energy, hamiltonian, phase_space_volume, reconstruction
-    from ._phase import PhasePortrait, phase_portrait
     from ._plots import plot
-    from ._speed import Speed, training_speed
-    from ._study import StudySetup
-    from ._timescales import TimeScales, time_scales
 
 __getattr__, __dir__, __all__ = lazy(__name__)

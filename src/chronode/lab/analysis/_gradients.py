@@ -15,8 +15,7 @@ from ...model import SequenceModel
 from ...nn import Layer
 from ...settings import flag, one_of, whole
 from ...storage import Result
-from ._graded import GradedProduct
-from ._instrumented import Inputs, Instrumented, as_layer, name_of
+from ._instrumented import GradedProduct, Inputs, Instrumented, as_layer, name_of
 
 EXACT_LIMIT = 160
 """Size of the state up to which `method="auto"` computes exact Jacobians: 1000 steps then take seconds. The cost grows

@@ -17,7 +17,7 @@ from ...settings import whole
 from ...storage import Result
 from ._gradients import GradientFlow, gradient_flow
 from ._instrumented import Instrumented
-from ._timescales import TimeScales, time_scales
+from ._liquid import TimeScales, time_scales
 
 VANISHED, EXPLODED = -4.0, 4.0
 """log10 of the gradient ratio of first to last step beyond which long dependencies cannot be learned, or training is

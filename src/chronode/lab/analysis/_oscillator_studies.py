@@ -17,8 +17,8 @@ from ...nn import Layer
 from ...settings import one_of, whole
 from ...storage import Result
 from ._instrumented import as_layer
+from ._learning import StudySetup
 from ._oscillators import Array, cells_of
-from ._study import StudySetup
 
 Progress = Callable[[int, int], None]
 

@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...report.pages import COLORS
-from ._equilibrium import Convergence, Eigenvalues
+from ._equilibrium import Convergence, Eigenvalues, PhasePortrait
 from ._gradient_table import GradientTable
 from ._gradients import GradientFlow
 from ._health import Health
-from ._learning import LearningCurves
+from ._learning import LearningCurves, Speed
+from ._liquid import TimeScales
 from ._losses import GradientHistory, LossGradients, LossSurface
-from ._phase import PhasePortrait
 from ._plots import color, draws, finish, panels
-from ._speed import Speed
-from ._timescales import TimeScales
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -75,18 +75,7 @@ def run_reproduce(
     output: Path,
     form: str | None,
 ) -> None:
-    """Runs those of the cells that are missing from the ledger, then prints and draws each table.
-
-    Args:
-        chosen: The tables.
-        cells: Their cells to run.
-        budget: Budget of the cells.
-        ledger: Ledger of finished runs.
-        seeds: Most seeds of a number; None for those of the recipes.
-        engine: Engine that trains.
-        output: Folder for tables, plots and unfinished runs.
-        form: "json", "markdown", "latex" or "csv"; None: tables for the terminal.
-    """
+    """Runs those of the cells that are missing from the ledger, then prints and draws each table."""
     console, faults = Console(stderr=form is not None), list[Finished]()
     failed: set[str] = set()
     while jobs := [job for job in missing(cells, ledger, seeds) if job.hash not in failed]:

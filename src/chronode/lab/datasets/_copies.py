@@ -91,20 +91,14 @@ def checked(data_set: DataSet, folder: Path, memory: Path, *, rehash: bool = Fal
     match = next((variant for variant in variants if not _differences(variant, hashes, files)), None)
     if match is None:
         raise DataError(_refusal(data_set, folder, variants, hashes, files))
-    with suppress(OSError):  # without a writable cache, files are hashed at every use
-        _remember(memory, str(folder), [stamp, _key(match)])
+    facts = {**_remembered(memory), str(folder): [stamp, _key(match)]}
+    with suppress(OSError), replacing(memory) as draft:  # without a writable cache, files are hashed at every use
+        draft.write_text(json.dumps(facts, indent=1))
     return match
 
 
 def seal(data_set: DataSet, folder: Path, note: str, sources: Mapping[str, str]) -> None:
-    """Records in a folder what its files are, so that they are recognized later.
-
-    Args:
-        data_set: The data set that the files belong to.
-        folder: Folder with the files.
-        note: Difference from the published files.
-        sources: sha256 of the downloaded files by name.
-    """
+    """Records in a folder what its files are, so that they are recognized later."""
     hashes = {path: hash_of(file) for path, file in wanted_files(data_set, folder).items()}
     content = {"note": note, "tree": tree_hash(hashes), "count": len(hashes), "sources": dict(sources)}
     (folder / SEAL).write_text(json.dumps(content, indent=1))
@@ -176,8 +170,3 @@ def _remembered(memory: Path) -> dict[str, list[str]]:
         return read_json(memory, dict[str, list[str]])
     except (OSError, ValueError):
         return {}
-
-
-def _remember(memory: Path, folder: str, facts: list[str]) -> None:
-    with replacing(memory) as draft:
-        draft.write_text(json.dumps({**_remembered(memory), folder: facts}, indent=1))

@@ -27,11 +27,7 @@ __all__ = ["Copy", "DataError", "cache_folder", "fetch", "folder", "keep", "mirr
 
 
 def folder(name: str) -> Path:
-    """Returns the verified folder with the published files of a data set, which is downloaded if necessary.
-
-    Args:
-        name: A name from `chronode data list`.
-    """
+    """Returns the verified folder with the published files of a data set, which is downloaded if necessary."""
     return fetch(name).folder
 
 
@@ -59,12 +55,7 @@ def mirror_folder() -> Path | None:
 
 
 def present(name: str, *, rehash: bool = False) -> Copy | None:
-    """Returns the verified local copy, or None; nothing is downloaded.
-
-    Args:
-        name: Name of the data set.
-        rehash: Whether to hash every file again.
-    """
+    """Returns the verified local copy, or None; nothing is downloaded."""
     entry = data_set(name)
     for origin, top in (("mirror", mirror_folder()), ("cache", cache_folder())):
         # A mirror may contain the downloads themselves instead of their content.
@@ -90,13 +81,7 @@ def _cure(entry: DataSet, origin: str) -> str:
 
 
 def fetch(name: str, *, again: bool = False, console: Console | None = None) -> Copy:
-    """Returns the local copy, or a new one from the publisher.
-
-    Args:
-        name: Name of the data set.
-        again: Whether to download even if the data set is in the cache.
-        console: Console for progress and messages; standard error by default.
-    """
+    """Returns the local copy, or a new one from the publisher."""
     entry = data_set(name)
     if not again and (copy := present(name)) is not None:
         return copy

@@ -23,10 +23,6 @@ class Resuming:
 
     The rest is requested only if the server confirms that the file is unchanged (by its ETag or date, stored in
     FILE.part.tag); otherwise, and if the server does not support ranges, everything is downloaded again.
-
-    Args:
-        part: File in which the bytes are collected.
-        console: Console for the progress bar.
     """
 
     def __init__(self, part: Path, console: Console) -> None:

@@ -123,13 +123,6 @@ def make_runs(
 
     A worker that is killed or fails only loses its own run. Runs that another process has added to the ledger in the
     meantime are not repeated.
-
-    Args:
-        jobs: The runs.
-        ledger: Ledger for finished runs.
-        engine: Engine that trains.
-        state: Folder for the state of interrupted runs; the next attempt continues there.
-        on_progress: Called with a run and its progress, about once a second.
     """
     waiting = list(jobs)
     finished: list[Finished] = []

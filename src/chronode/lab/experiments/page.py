@@ -1,21 +1,22 @@
-"""RESULTS.md: counts and a plot per paper, the findings, then every table that was run."""
+"""RESULTS.md and index.html: counts and a plot per paper, the findings, then every table that was run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...report.pages import COLORS
+import numpy as np
+
+from ...report.pages import COLORS, GRAY, Plot, cards, figure, grid, page, paragraph, span, table, write_page
 from ...storage import replacing
 from ..papers import PaperNumber
-from .counts import Table, counted, printed, tally
-from .html_page import write_index
+from .counts import Reasons, Table, counted, printed, tally
 from .ledger import Entry, Ledger
-from .reasons import Reasons
 from .recipe import Recipe, recipes
 from .report import as_markdown, as_table
-from .rows import TableRow, compare
+from .rows import TableRow, compare, mean_text
 from .run import BEST_TEST
 
 VERDICTS = ("reached", "not reached", "not comparable", "no number")
@@ -67,8 +68,8 @@ def all_tables(ledger: Ledger, format: str) -> Iterator[str]:
     """Yields every table that was run as text, below a line with its name and budget."""
     sign = "%" if format == "latex" else "#"
     for recipe in recipes().values():
-        for table in _budgets(recipe, ledger):
-            yield f"{sign} {recipe.name}, budget {table.budget}\n{as_table(recipe, table.rows, format)}"
+        for one in _budgets(recipe, ledger):
+            yield f"{sign} {recipe.name}, budget {one.budget}\n{as_table(recipe, one.rows, format)}"
 
 
 def _budgets(recipe: Recipe, ledger: Ledger) -> Iterator[Table]:
@@ -199,3 +200,75 @@ def _drawn(figures: Path, results: Path) -> list[str]:
             source = f"{command}; the numbers are next to the plot."
             parts.append(f"### {drawing.name}: {drawing.what}\n\n{source}\n\n![{drawing.name}]({shown.as_posix()})\n")
     return parts
+
+
+_NUMERIC = ("paper", "ours", "seeds", "steps", "minutes")
+_COLOR = {"reached": COLORS[2], "not reached": COLORS[1]}
+_COLOR |= dict.fromkeys(("not comparable", "no number"), GRAY)
+
+
+def write_index(tables: Sequence[Table], papers: Mapping[str, str], path: Path) -> Path:
+    """Writes the page of all results."""
+    cells = [(one, row) for one in tables for row in one.rows if row.entries]
+    verdicts = Counter(row.verdict for _, row in cells)
+    facts: dict[str, Any] = {"numbers of the papers": len(cells), **{name: verdicts[name] for name in _COLOR}}
+    columns = ["table", "task", "model", "metric", "paper", "ours", "verdict", *_NUMERIC[2:]]
+    rows = [_line(one, row) for one, row in cells]
+    pictures = [_plots(papers[name], [row for one, row in cells if one.recipe.paper == name]) for name in papers]
+    drawn = [one for group in pictures for one in group]
+    note = (
+        "Click a heading to sort; minutes are CPU minutes of one run. In the plots, accuracies above the line and "
+        "errors below it beat the paper's."
+    )
+    sections: dict[str, list[str]] = {
+        "All numbers": [paragraph(note, "small"), table(columns, rows, numeric=_NUMERIC, sortable=True)],
+    }
+    if drawn:
+        sections = {"Papers and chronode": [grid(*drawn)], **sections}
+    foot = "Written by `make results` from the ledger (results/*.jsonl). RESULTS.md explains how to reproduce them."
+    return write_page(path, page("Results of chronode", cards(facts), sections, script=True, foot=foot))
+
+
+def _line(one: Table, row: TableRow) -> list[Any]:
+    number, entries = row.number, row.entries
+    first = entries[0]
+    minutes = sum(entry.seconds for entry in entries) / 60 / len(entries)
+    return [
+        one.recipe.name if one.budget == "laptop" else f"{one.recipe.name} ({one.budget})",
+        number.task if number.column in ("", number.task) else f"{number.task}: {number.column}",
+        number.label,
+        f"{number.metric} ({number.unit})" if number.unit else number.metric,
+        (mean_text(number.mean, number.spread, number), number.mean),
+        (mean_text(row.mean, row.spread, number), row.mean),
+        row.judgment,
+        len(entries),
+        first.steps,
+        (f"{minutes:.1f}", minutes),
+    ]
+
+
+def _plots(title: str, rows: Sequence[TableRow]) -> list[str]:
+    """Ours over the paper's: accuracies in percent, and errors in logarithms."""
+    compared = [row for row in rows if row.mean is not None and row.number.mean is not None and np.isfinite(row.mean)]
+    accuracies = [row for row in compared if row.number.unit == "%"]
+    errors = [row for row in compared if row.number.unit != "%" and row.number.metric != "f1"]
+    errors = [row for row in errors if (row.mean or 0) > 0 and (row.number.mean or 0) > 0]
+    pictures: list[str] = []
+    for what, chosen, scale in (("accuracy (%)", accuracies, float), ("log10 of the error", errors, np.log10)):
+        if not chosen:
+            continue
+        x, y = (np.array([float(scale(value)) for value in values]) for values in _both(chosen))
+        ends = span(x, y)
+        plot = Plot(ends, ends, title=title, xlabel=f"{what} in the paper", ylabel="ours")
+        plot.line(ends, ends, color=GRAY, dash="3 3")
+        for verdict, color in _COLOR.items():
+            indices = [index for index, row in enumerate(chosen) if row.verdict == verdict]
+            titles = [f"{chosen[index].number.label}, {chosen[index].number.task}" for index in indices]
+            if indices:
+                plot.dots(x[indices], y[indices], color=color, name=verdict, opacity=0.8, titles=titles)
+        pictures.append(figure(plot))
+    return pictures
+
+
+def _both(rows: Sequence[TableRow]) -> tuple[list[Any], list[Any]]:
+    return [row.number.mean for row in rows], [row.mean for row in rows]

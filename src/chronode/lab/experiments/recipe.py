@@ -326,12 +326,7 @@ def add_recipe(recipe: Recipe) -> None:
 
 
 def add_splits(*both: Recipe, differ: Mapping[str, str] = _SPLITS) -> None:
-    """Registers each recipe with both protocols; the name of the authors' one ends in "-paper".
-
-    Args:
-        both: The recipes, without protocols.
-        differ: Protocol -> its description, which is added to that of the recipe.
-    """
+    """Registers each recipe with both protocols; the name of the authors' one ends in "-paper"."""
     for protocol, what in differ.items():
         for recipe in both:
             name = recipe.name + ("-paper" if protocol == "paper" else "")

@@ -9,7 +9,7 @@ from ...report import text_table
 from ...report.pages import COLORS
 from ...storage import replacing
 from ..papers import PaperNumber
-from .reasons import Reasons
+from .counts import Reasons
 from .recipe import Recipe
 from .rows import FEWEST_SEEDS, TableRow, mean_text, named, shown
 from .run import BEST_TEST

@@ -33,14 +33,7 @@ BEST_TEST = "best test epoch"
 def make_run(
     cell: TableCell, seed: int, folder: Path | None = None, on_event: Callable[[Event], None] | None = None
 ) -> Entry:
-    """Trains and tests a cell; with `folder`, an interrupted attempt is resumed.
-
-    Args:
-        cell: The cell to run.
-        seed: Random seed of weights, batches and synthetic data.
-        folder: Folder for the state of the run.
-        on_event: Called during training.
-    """
+    """Trains and tests a cell; with `folder`, an interrupted attempt is resumed."""
     if (measure := find_recipe(cell.recipe).measure) is not None:
         begin = time.process_time()
         metrics = {"test": measure(cell)}
@@ -57,7 +50,10 @@ def make_run(
     prepared = prepare(config)
     assembly = assemble_run(config, prepared)
     key = run_hash(cell.model, cell.task, cell.protocol, seed, cell.config)
-    run = None if folder is None else _run_in(folder / key, config)
+    run = None
+    if folder is not None:
+        earlier = (folder / key / "run.json").is_file()  # an attempt to resume
+        run = Run.open(folder / key) if earlier else Run.create(folder / key, config.as_dict())
     watch = _BestTest(assembly, None if run is None else run.path) if cell.best_test else None
     ended: list[str] = []
 
@@ -87,11 +83,6 @@ def make_run(
     took = {"epochs": len(fitted.history), "steps": fitted.record.steps, "seconds": fitted.record.cpu_seconds}
     took["parameters"] = sum(p.numel() for p in fitted.model.parameters())
     return _entry(cell, seed, assembly.parts, metrics, took, ended)
-
-
-def _run_in(folder: Path, config: Config) -> Run:
-    """Returns the run in a folder, which is created unless an attempt is there to resume."""
-    return Run.open(folder) if (folder / "run.json").is_file() else Run.create(folder, config.as_dict())
 
 
 class _BestTest:

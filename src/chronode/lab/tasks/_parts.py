@@ -24,12 +24,7 @@ Draw = Callable[[int, np.random.Generator], Sequences]
 
 
 def add(name: str, make: Callable[..., Parts]) -> None:
-    """Adds a task of `tasks.json`, which has its description, sizes, loss, metric, protocols and options.
-
-    Args:
-        name: Name of the task.
-        make: `make(protocol, seed, **options)` reads or generates the series.
-    """
+    """Adds a task of `tasks.json`, which has its description, sizes, loss, metric, protocols and options."""
     facts: dict[str, Any] = dict(_facts()[name])
     for key in ("class_weights", "more_metrics"):
         facts |= {key: tuple(facts[key])} if key in facts else {}
@@ -151,14 +146,7 @@ def range_windows(s: Sequences, length: int, stride: int) -> Sequences:
 def shuffled(
     s: Sequences, seed: int, *, valid: float = 0.1, test: float = 0.15
 ) -> tuple[Sequences, Sequences, Sequences]:
-    """Splits windows into (train, valid, test) as in the code of the papers: at random, separating overlapping ones.
-
-    Args:
-        s: The windows.
-        seed: Seed of NumPy's RandomState, fixed by the authors.
-        valid: Fraction of the validation part, which is drawn first.
-        test: Fraction of the test part, which is drawn next.
-    """
+    """Splits windows into (train, valid, test) as in the code of the papers: at random, separating overlapping ones."""
     order = np.random.RandomState(seed).permutation(len(s))
     first = int(valid * len(s))
     second = first + int(test * len(s))

@@ -75,15 +75,7 @@ class Review(NamedTuple):
 def encoded(
     reviews: Iterable[Review], numbering: Numbering, classes: Sequence[str], target: str, longest: int | None = None
 ) -> Sequences:
-    """Creates a series per review: its words, as the numbers of `numbering`.
-
-    Args:
-        reviews: Reviews, read one by one so that the texts are never all in memory.
-        numbering: Numbering, extended by new words.
-        classes: Names of the classes.
-        target: Name of the target.
-        longest: Number of words of a review that are kept, from its beginning; None for all.
-    """
+    """Creates a series per review: its words, as the numbers of `numbering`."""
     if longest is not None:
         longest = whole("longest", longest, at_least=1)
     ids, labels, series = [], [], []

@@ -103,13 +103,7 @@ class StateSpaceCell(LinearCell):
 
 
 class GatedLinearCell(LinearCell):
-    """Base class of minGRU and minLSTM: h' = h e^(-r dt) + c (1 - e^(-r dt)), r and c from the input.
-
-    Args:
-        input_size: Number of features D.
-        hidden_size: Number of units H.
-        gates: Number of gates.
-    """
+    """Base class of minGRU and minLSTM: h' = h e^(-r dt) + c (1 - e^(-r dt)), r and c from the input."""
 
     def __init__(self, input_size: int, hidden_size: int, gates: int):
         super().__init__(input_size, hidden_size)

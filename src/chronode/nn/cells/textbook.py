@@ -73,16 +73,14 @@ def run_fused(reads: Reads, x: Tensor, state: State, dt: Tensor, plan: Plan) -> 
     weights = list(reads.weights)
     if reads.elapsed is not None:
         x, weights[0] = torch.cat([x, dt], dim=-1), torch.cat([weights[0], reads.elapsed], dim=-1)
+    layered = tuple(part.unsqueeze(0) for part in state)
     # torch's arguments: biases, one layer, no dropout, training or not, one direction, time first.
-    y, *end = reads.loop(x, _torch_state(state), weights, True, 1, 0.0, reads.training, False, False)
+    y, *end = reads.loop(
+        x, layered if len(layered) > 1 else layered[0], weights, True, 1, 0.0, reads.training, False, False
+    )
     end = tuple(part.squeeze(0) for part in end)
     # The output of each of these cells is its h.
     return (end[0] if plan.last else y), end
-
-
-def _torch_state(state: State) -> Tensor | State:
-    layered = tuple(part.unsqueeze(0) for part in state)
-    return layered if len(layered) > 1 else layered[0]
 
 
 @register("rnn", paper="Elman 1990, simple RNN", time="none")

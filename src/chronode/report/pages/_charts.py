@@ -30,15 +30,6 @@ def bar_chart(
 ) -> str:
     """Draws horizontal bars with a name on the left and a text on the right.
 
-    Args:
-        names: Names of the bars.
-        values: Lengths of the bars, 0 or more.
-        texts: Texts after the bars.
-        title: Text above the chart.
-        full: The value of a bar of full length; the largest value by default.
-        color: Color of the bars.
-        width: Width of the drawing.
-
     Example:
         >>> "61%" in bar_chart(["hr"], [0.61], ["61%"], full=1.0)
         True
@@ -67,13 +58,6 @@ def dot_chart(
     width: int = 440,
 ) -> str:
     """Draws a row of dots for every name, with a tick at the mean and a bar of one standard deviation to each side.
-
-    Args:
-        rows: The values by name.
-        title: Text above the chart.
-        xlabel: Text below the chart.
-        lines: Values of dotted lines through all rows, by name.
-        width: Width of the drawing.
 
     Example:
         >>> dot_chart({"gru": [0.5, 0.7], "ltc": [0.9]}).count("<circle")
@@ -107,16 +91,6 @@ def interval_chart(
     width: int = 440,
 ) -> str:
     """Draws a dot with an interval for every name, and a line at 0.
-
-    Args:
-        names: Names on the left.
-        values: Values of the dots.
-        low: Lower ends of the intervals; NaN for none.
-        high: Upper ends.
-        title: Text above the chart.
-        xlabel: Text below the chart.
-        lines: Values of further dotted lines through all rows, by name.
-        width: Width of the drawing.
 
     Example:
         >>> interval_chart(["hr", "age"], [0.2, 0.0], [0.1, -0.1], [0.3, 0.1]).count("<circle")

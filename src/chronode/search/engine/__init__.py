@@ -5,6 +5,6 @@ The workers are this process, other processes on this machine, or those of a Ray
 
 from ._engine import ENGINES, Engine, carry_out
 from ._job import Done, Job, StopJob
-from ._ray_helpers import RayHelpers
+from ._ray import RayHelpers
 
 __all__ = ["ENGINES", "Done", "Engine", "Job", "RayHelpers", "StopJob", "carry_out"]

@@ -58,9 +58,6 @@ class Done(Generic[JobType]):
 class Pool(ABC, Generic[JobType]):
     """Pool of workers.
 
-    Args:
-        on_report: Called with a job and its report.
-
     Attributes:
         busy: The running jobs, or the workers that run them, by what the pool waits for.
     """

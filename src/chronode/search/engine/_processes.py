@@ -22,14 +22,7 @@ _STOP = "stop"
 
 
 class Processes(Pool[JobType]):
-    """Pool of worker processes; a killed one is replaced for the next job.
-
-    Args:
-        on_report: Called with a job and its report.
-        state: Folder for unfinished jobs.
-        workers: Number of parallel jobs; with several, each has one thread.
-        fresh: Whether every job has a new process.
-    """
+    """Pool of worker processes; a killed one is replaced for the next job."""
 
     workers = 1
 

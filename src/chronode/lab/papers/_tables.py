@@ -1,4 +1,4 @@
-"""Training settings of the authors of the papers, by row of a table.
+"""Printed numbers of the results tables of the papers, and the settings with which their authors trained.
 
 `settings.csv` has one line for each. The RMSprop of mmRNN is that of Keras: its mean square decays with a factor of
 0.9, that of torch with 0.99. LTC has its own learning rate for each task, its baselines 0.001. The settings of UnICORNN
@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -53,7 +53,7 @@ class PaperSetting:
 
 
 @cache
-def _all() -> tuple[PaperSetting, ...]:
+def _all_settings() -> tuple[PaperSetting, ...]:
     text = files("chronode.lab.papers").joinpath("settings.csv").read_text(encoding="utf-8")
     return tuple(_setting(**line) for line in csv.DictReader(text.splitlines()))
 
@@ -89,7 +89,7 @@ def settings(task: str | None = None, paper: str | None = None) -> list[PaperSet
         >>> [(s.model, s.training["learning_rate"]) for s in settings("gesture", "ltc")]
         [('ltc', 0.01), ('others', 0.001)]
     """
-    return [s for s in _all() if task in (None, s.task) and paper in (None, s.paper)]
+    return [s for s in _all_settings() if task in (None, s.task) and paper in (None, s.paper)]
 
 
 def setting_for(paper: str, task: str, model: str, hidden: int | None = None) -> PaperSetting | None:
@@ -115,3 +115,73 @@ def setting_for(paper: str, task: str, model: str, hidden: int | None = None) ->
         *(s for s in settings_of_task if s.model == own_model and s.hidden is None),
     ]
     return ranked[0] if ranked else None
+
+
+@dataclass(frozen=True)
+class PaperNumber:
+    """One number of a results table.
+
+    Attributes:
+        paper: "mmrnn", "unicornn", "ltc", "irnn" or "ernn".
+        table: Number of the table, or "figure4".
+        column: Data set or variant within the table; "" if there is only one.
+        label: The row as the paper names it.
+        model: Name in the registry; "" if chronode does not have the model.
+        variant: Settings in the label, such as "K=3" or "num_layers=2".
+        task: Name of the task; "" for analyses.
+        options: Options of the task, such as "event=true".
+        metric: Name of the metric, as tasks use it.
+        unit: "%" for percentages, "1/min", "steps/sample"; "" for plain numbers.
+        mean: The number, or the mean of several runs; None where the paper only draws a curve.
+        spread: Standard deviation; None if the paper gives none.
+        n: Number of runs; None if the paper does not say.
+        hidden: Units per layer, if the table or the text says.
+        parameters: Number of parameters, as rounded by the paper.
+        hours: Hours of training on the authors' machine.
+        budget: Training length of the authors.
+        note: Remark on the number; "own" for a row that is not in a paper.
+    """
+
+    paper: str
+    table: str
+    column: str
+    label: str
+    model: str
+    variant: str
+    task: str
+    options: str
+    metric: str
+    unit: str
+    mean: float | None = None
+    spread: float | None = None
+    n: int | None = None
+    hidden: int | None = None
+    parameters: int | None = None
+    hours: float | None = None
+    budget: str = ""
+    note: str = ""
+
+
+@cache
+def _all_numbers() -> tuple[PaperNumber, ...]:
+    text = files("chronode.lab.papers").joinpath("numbers.csv").read_text(encoding="utf-8")
+    return tuple(_number(row) for row in csv.DictReader(text.splitlines()))
+
+
+def _number(row: dict[str, str]) -> PaperNumber:
+    kinds = {"float | None": float, "int | None": int}
+    values: dict[str, Any] = {}
+    for column in fields(PaperNumber):
+        kind, text = str(column.type), row[column.name]
+        values[column.name] = text if kind == "str" else kinds[kind](text) if text else None
+    return PaperNumber(**values)
+
+
+def numbers(paper: str | None = None, table: str | None = None) -> list[PaperNumber]:
+    """Returns the numbers of a paper or of one of its tables, in the order of the paper.
+
+    Example:
+        >>> [f.mean for f in numbers("mmrnn", "3") if f.label == "mmRNN"]
+        [100.0, 98.89]
+    """
+    return [f for f in _all_numbers() if paper in (None, f.paper) and table in (None, f.table)]
