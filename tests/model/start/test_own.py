@@ -180,3 +180,11 @@ def test_maps_are_added_to_the_share_of_the_shared_one():
         share, added = own.of(key)
         np.testing.assert_allclose(share * shared[row] + windows[row].ravel() @ added.numpy(), want, rtol=1e-6)
     np.testing.assert_array_equal(got[2], shared[2])
+
+
+def test_short_series_of_a_panel_do_no_harm():
+    series = [*panel()[:3], panel()[3][:30], panel()[4][:12]]
+    model = SequenceForecaster(horizon=8, epochs=0, random_state=0, n_threads=1).fit(
+        frame(series, NAMES[:5]), id="shop", time="day"
+    )
+    assert np.isfinite(forecasts(model, series, NAMES[:5])).all()

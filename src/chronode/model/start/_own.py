@@ -12,6 +12,7 @@ correction is an average of the best, weighted as the shared maps are.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from ...data import Sequences, is_irregular
+from ...settings import SettingError
 from .._relative import Relative
 from ._continuations import Map
 from ._season import panel_seasons
@@ -256,10 +258,15 @@ class Panel:
         return list(dict.fromkeys(season for channel in channels for season in panel_seasons(series, channel)))
 
     def rows(self, key: int) -> Rows:
-        """Returns the windows of a series at every step that everything is known of that follows."""
+        """Returns the windows of a series at every step that everything is known of that follows; of a very short
+        series, those that there are.
+        """
         own = [part[part.keys == key] for part in self.parts if part.keys is not None]
-        whole = all_windows([part for part in own if len(part)], self.relative.channels, self.description["steps"])
-        rows = rows_of([whole], self.description, self.relative)
+        own = [part for part in own if len(part)]
+        with suppress(SettingError):
+            whole = all_windows(own, self.relative.channels, self.description["steps"])
+            own = [whole] if len(whole) else own
+        rows = rows_of(own, self.description, self.relative)
         return rows[~rows.y.isnan().flatten(1).any(1)]
 
     def shared(self, rows: Rows, map_: Map) -> Tensor:
