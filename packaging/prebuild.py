@@ -1,6 +1,7 @@
 """Writes the sources of the kernels that a wheel ships compiled: `python packaging/prebuild.py build/prebuilt`.
 
-They are the models that a race tries by default, in their default sizes, for few features. Tracing needs torch, which
+They are the models that a race tries by default and those of the papers that have no hand-written kernel, in their
+default sizes, for few features. Tracing needs torch, which
 the isolated environment of a build does not have, so `make wheel` runs this before and CMake compiles the files.
 """
 
@@ -14,8 +15,9 @@ import chronode
 from chronode.compiler import source_of
 from chronode.compiler.build import prebuilt_name
 
-MODELS = ("lstm", "lstm-dt", "gru-d")
-HIDDEN = (64, 32)
+PAPERS = ("irnn", "ernn", "sirnn")
+MODELS = dict.fromkeys(("lstm", "lstm-dt", "gru-d", "mmrnn"), (64, 32)) | dict.fromkeys(PAPERS, (64,))
+"""Their hidden sizes."""
 FEATURES = range(1, 9)
 
 
@@ -24,8 +26,8 @@ def main(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for features in FEATURES:
-        layers = [chronode.create(model, features, hidden) for model in MODELS for hidden in HIDDEN]
-        layers.append(chronode.create("lstm", features, HIDDEN[0], missing=True))
+        layers = [chronode.create(model, features, hidden) for model, sizes in MODELS.items() for hidden in sizes]
+        layers.append(chronode.create("lstm", features, MODELS["lstm"][0], missing=True))
         for layer in layers:
             for cell in [*layer.encoders, *layer.cells]:
                 source = source_of(cell, torch.float32)

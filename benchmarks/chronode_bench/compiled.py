@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
+import chronode
 from chronode import compiler
 from chronode.compiler import kernel_of
 from chronode.kernels import backend
@@ -127,13 +128,10 @@ def time_leaky(repeats: int) -> SpeedUp:
 
 
 def hand_cases(pick: str) -> list[BenchCase]:
-    """Returns the shapes of `chronode bench`, and one shape of each other model with a hand-written kernel."""
-    others = [(name, {}) for name in ("indrnn", "sru", "ernn", "sirnn")] + [("ltc", {"form": "dense"})]
-    cases = [
-        BenchCase(" ".join([name, *settings.values(), "T256 B64 H64"]), name, 256, 64, 8, 64, 1, settings)
-        for name, settings in others
-    ]
-    return [case for case in (*CASES, *cases) if pick.lower() in case.model]
+    """Returns the shapes of `chronode bench`, and one shape of other models, with a hand-written kernel."""
+    cases = [BenchCase(f"{name} T256 B64 H64", name, 256, 64, 8, 64) for name in ("indrnn", "sru")]
+    models = {name for name, model in chronode.models().items() if model.kernel()}
+    return [case for case in (*CASES, *cases) if pick.lower() in case.model and case.model in models]
 
 
 def time_hand(cases: Sequence[BenchCase], repeats: int, tell: Callable[[str], None]) -> list[AgainstHand]:

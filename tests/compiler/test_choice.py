@@ -50,7 +50,7 @@ def test_use_is_for_one_model_and_can_be_undone(calls):
 
 
 def test_hand_written_kernels_stay(calls):
-    layer = chronode.create("mmrnn", 3, 6)
+    layer = chronode.create("unicornn", 3, 6)
     compiler.use(layer)
     layer(torch.randn(2, 4, 3))
     assert not calls
@@ -77,7 +77,7 @@ def test_the_plan_weighs_the_work_ahead_against_the_compiler():
     long = compiler.plan(layer, steps=10_000_000)
     assert long.compiled
     assert "compiled" in long.text
-    assert not compiler.plan(chronode.create("mmrnn", 3, 6), steps=10_000_000).compiled
+    assert not compiler.plan(chronode.create("unicornn", 3, 6), steps=10_000_000).compiled
     with chronode.backend("torch"):
         assert not compiler.plan(layer, steps=10_000_000).compiled
 

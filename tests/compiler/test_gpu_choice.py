@@ -112,7 +112,7 @@ def test_loops_are_captured_if_asked_for(monkeypatch):
 def test_a_loop_is_noted_once_with_its_launches():
     (cell,) = chronode.create("mmrnn", 3, 4).cells
     words = "MixedMemoryCell runs as a Python loop on the GPU: the step mixes.*"
-    with pytest.warns(UserWarning, match=words + r"launches 32 \+ 64 kernels.*CPU is likely faster"):
+    with pytest.warns(UserWarning, match=words + r"launches \d+ \+ \d+ kernels.*CPU is likely faster"):
         compiler.note_loop(cell, torch.zeros(5, 32, 3))
     compiler.note_loop(cell, torch.zeros(5, 32, 3))  # a second one would be an error here
 

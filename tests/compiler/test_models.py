@@ -7,8 +7,9 @@ from layer_checks import assert_same_when_checkpointed
 
 import chronode
 
-FAST = ["lstm", "gru-d", "ct-gru", "phased-lstm", "cornn", "exprnn", "s5", "linoss"]
-"""Models with nearly every operation: encoders, several axes, softmax, clocks, waves, prepared weights, readouts."""
+FAST = ["lstm", "gru-d", "ct-gru", "phased-lstm", "cornn", "exprnn", "s5", "linoss", "mmrnn", "irnn"]
+"""Models with nearly every operation: encoders, several axes, softmax, clocks, waves, prepared weights, readouts, and
+repeated sub-steps."""
 
 
 @pytest.mark.parametrize("model", FAST)
@@ -49,6 +50,13 @@ def test_every_case_in_float32(case):
         ("rnn", {"activation": "relu"}),
         ("lstm", {"sees_dt": True}),
         ("cfc", {"backbone_units": 5, "backbone_layers": 2}),
+        ("mmrnn", {"variant": "driven", "solver": "rk4", "steps": 2}),
+        ("mmrnn", {"variant": "driven", "flow": "mlp", "solver": "heun"}),
+        ("mmrnn", {"variant": "paper", "solver": "midpoint", "steps": 1}),
+        ("irnn", {"recurrent": "full", "activation": "tanh", "eta_steps": 5}),
+        ("irnn", {"outer": "identity", "activation": "sigmoid", "start": "zero", "sign": -1, "K": 2}),
+        ("ltc", {"form": "dense", "activation": "hardtanh", "input_map": True}),
+        ("ltc", {"form": "dense", "activation": "relu", "wiring": "sparse"}),
     ],
 )
 def test_settings_are_part_of_the_kernel(model, settings):
@@ -71,7 +79,7 @@ def test_gradients_are_those_of_finite_differences(model):
     assert torch.autograd.gradcheck(run, tensors, eps=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("model", ["lstm", "ct-gru"])
+@pytest.mark.parametrize("model", ["lstm", "ct-gru", "mmrnn", "irnn"])
 def test_bits_do_not_depend_on_the_number_of_threads(model):
     (cell,) = cells(model, torch.float32, 7)
     arguments = inputs(cell, ALL_AT_ONCE, torch.float32)

@@ -16,7 +16,7 @@ from hypothesis.strategies import SearchStrategy
 from torch.utils._pytree import tree_map_only
 
 import chronode
-from chronode.kernels import elementwise, equilibrium, ltc, mixed_memory, ops, unicornn
+from chronode.kernels import elementwise, ltc, ops, unicornn
 
 
 @dataclass(frozen=True)
@@ -61,20 +61,8 @@ def together(**strategies):
 
 INDRNN = together(bound=choice(0.4, 1.0), norm=choice("none", "layer"))
 SRU = together(highway_bias=choice(0.0, -1.0))
-IRNN = together(
-    outer=choice("same", "identity"),
-    activation=choice("relu", "tanh", "sigmoid"),
-    start=choice("previous", "zero"),
-    sign=choice(1, -1),
-    gamma=choice(0.7, 1.0),
-    K=st.integers(1, 6),
-)
 WIRED = {"wiring": choice("full", "sparse", "ncp"), "unfolds": st.integers(1, 7), "hidden": st.integers(4, 20)}
 LTC = together(input_map=st.booleans(), weights=choice("softplus", "clip"), **WIRED)
-LTC_DENSE = together(input_map=st.booleans(), activation=choice(*ltc.ACTIVATIONS), **WIRED)
-MMRNN = together(
-    variant=choice("gated", "paper", "driven"), solver=choice(*mixed_memory.METHODS), steps=st.integers(1, 4)
-)
 UNICORNN = st.integers(1, 5).flatmap(
     lambda layers: together(
         num_layers=st.just(layers),
@@ -95,23 +83,15 @@ elementwise_case = partial(
     noise=0.5,  # recurrent weights of both signs, some beyond IndRNN's bound
     long=300,
 )
-irnn_case = partial(KernelCase, "irnn", equilibrium, "equilibrium_forward", drawn=IRNN)
 ltc_case = partial(KernelCase, "ltc", ltc)
-mmrnn_case = partial(KernelCase, "mmrnn", mixed_memory, "mixed_memory_forward", drawn=MMRNN, kept=8)
 unicornn_case = partial(KernelCase, "unicornn", unicornn, "unicornn_forward", drawn=UNICORNN, length=18)
 STACK = {"num_layers": 2, "residual": 1, "delta_t": 0.5}
-DRIVEN = {"variant": "driven", "solver": "rk4", "steps": 2}
 
 CASES = {
     "indrnn": elementwise_case("indrnn", drawn=INDRNN),
     "dense-indrnn": elementwise_case("dense-indrnn", drawn=INDRNN),
     "sru": elementwise_case("sru", drawn=SRU),
-    "irnn-low-rank": irnn_case({"recurrent": "low-rank", "eta": 0.3}),
-    "irnn-full": irnn_case({"recurrent": "full", "eta": 0.3}),
     "ltc-synaptic": ltc_case("ltc_synaptic_forward", {"form": "synaptic"}, LTC),
-    "ltc-dense": ltc_case("ltc_dense_forward", {"form": "dense"}, LTC_DENSE),
-    "mmrnn-mlp": mmrnn_case({"flow": "mlp"}),
-    "mmrnn-ctrnn": mmrnn_case({"flow": "ctrnn", **DRIVEN}),
     "unicornn-fast": unicornn_case({"memory": "fast", **STACK}, kept=8, fills_padding=False),
     "unicornn-low": unicornn_case({"memory": "low", **STACK}),
     "unicornn-auto": unicornn_case({"memory": "auto", **STACK}),

@@ -98,7 +98,7 @@ def results_without_threads(name):
 
 
 def test_a_kernel_without_threads_works_alone():
-    code = "from test_memory import results_without_threads as run\nprint(run('indrnn'), run('irnn-low-rank'))"
+    code = "from test_memory import results_without_threads as run\nprint(run('indrnn'), run('unicornn-fast'))"
     assert in_child(code, **EXACT).split() == ["True", "True"]
 
 
@@ -109,11 +109,11 @@ def advice():
     from chronode.training import Settings, TrainingStopped, fit
 
     data = from_numpy(torch.randn(64, 20, 4).numpy(), order="NTD", target=(torch.arange(64) % 2).numpy())
-    spec = ModelSpec.for_data(data, "mmrnn", hidden_size=100)
+    spec = ModelSpec.for_data(data, "unicornn", hidden_size=100)
     call = ops.call
 
     def small(kernel, *arguments):
-        if kernel == "mixed_memory_backward":
+        if kernel == "unicornn_backward":
             limited(2**12)
         try:
             call(kernel, *arguments)

@@ -21,18 +21,14 @@ KERNELS = {
     "lstm-dt": {},
     "gru": {},
     "rnn": {},
-    "mmrnn": {},
-    "mmrnn-driven": {"variant": "driven"},
     "unicornn": {},
     "ltc": {},
-    "ltc-dense": {"form": "dense"},
     "ltc-mapped": {"input_map": True, "weights": "clip"},
-    "irnn": {},
-    "ernn-full": {"recurrent": "full"},
     "indrnn": {},
     "dense-indrnn": {"norm": "layer"},
     "sru": {},
 }
+OTHERS = {"mmrnn": {}, "irnn": {}, "ltc-dense": {"form": "dense"}}
 every_kernel = pytest.mark.parametrize("name", KERNELS)
 
 
@@ -40,7 +36,7 @@ def make(name, num_layers=2, cell_class=None, **settings):
     """A stack in float64 whose weights all matter."""
     torch.manual_seed(1)
     model = chronode.models()[name if name in chronode.models() else name.split("-")[0]]
-    settings = {**model.settings, **KERNELS[name], **settings}
+    settings = {**model.settings, **(KERNELS | OTHERS)[name], **settings}
     layer = chronode.nn.Layer(cell_class or model.cell, 3, 4, num_layers, **settings).double()
     with torch.no_grad():
         for parameter in layer.parameters():
@@ -206,7 +202,7 @@ def test_hooks_on_a_cell_run_at_every_step(name, kind):
     assert_runs_as_written(layer, differs_from=make(name))
 
 
-@every_kernel
+@pytest.mark.parametrize("name", [*KERNELS, *OTHERS])
 @pytest.mark.parametrize("kind", HOOKS)
 def test_hooks_on_a_submodule_run(name, kind):
     paths = [path for path, part in make(name).cells[1].named_modules() if isinstance(part, nn.Linear)]

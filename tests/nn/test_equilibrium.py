@@ -234,7 +234,9 @@ def test_at_the_equilibrium_the_order_of_inputs_is_lost(sign, apart):
 def test_the_equilibrium_is_the_root_that_scipy_finds(seed, kind):
     cell, x, h = contracting(seed, **kind)
     p, shift = parameters(cell), kind["sign"] * array(h)
-    raw = np.linalg.lstsq(p["W"], (array(x) - p["b"])[0], rcond=None)[0][None]  # the x that was projected
+    shared = array(cell.project(torch.zeros(1, cell.input_size, dtype=x.dtype)))
+    slopes = array(cell.project(torch.eye(cell.input_size, dtype=x.dtype))) - shared
+    raw = np.linalg.lstsq(slopes.T, (array(x) - shared)[0], rcond=None)[0][None]  # the x that was projected
 
     def residual(g):
         q = g[None] + shift
@@ -282,7 +284,7 @@ def test_implicit_gradients_are_those_of_many_unrolled_steps(depth):
 def test_residual_jacobian(seed, activation, outer):
     cell, x, q = contracting(seed, activation=activation, outer=outer)
     p = parameters(cell)
-    a = (array(q) @ p["U"].T + array(x)) @ p["P"].T
+    a = array(q) @ p["U"].T @ p["P"].T + array(x)
     slopes = {"tanh": 1 - np.tanh(a) ** 2, "relu": 1.0 * (a > 0)}
     slopes["sigmoid"] = oracles.sigmoid(a) * (1 - oracles.sigmoid(a))
     expected = np.diag(slopes[activation][0]) @ p["P"] @ p["U"] - p["gamma"] * np.eye(4)
@@ -303,7 +305,7 @@ def test_small_K_remembers_in_the_linear_regime(K, eta, gamma, u, outer):
     options = {"K": K, "eta": eta, "gamma": gamma, "outer": outer, "start": "previous", "solver": "steps"}
     cell, _, h = contracting(0, activation="relu", **options)
     scale = torch.tensor([u, u / 2, -u, 0.3], dtype=torch.float64)
-    x = torch.full((1, 4), 1e6, dtype=torch.float64) * (scale.sign() if outer == "same" else 1)
+    x = torch.full((1, 4), 1e6, dtype=torch.float64)
     with torch.no_grad():
         cell.u.copy_(torch.diag(scale))
     slope = array(scale) ** (2 if outer == "same" else 1)  # λ, the eigenvalues of PU; the units are all active

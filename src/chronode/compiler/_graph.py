@@ -8,6 +8,7 @@ is applied to its pieces, and equal nodes are merged.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Sequence
 from typing import Any
@@ -19,9 +20,15 @@ _NARROW = 16  # elements of a last axis below which vectors would stay half empt
 
 
 class Builder:
-    """Creates nodes; equal nodes are merged."""
+    """Creates nodes; equal nodes are merged.
+
+    Attributes:
+        nodes: The nodes.
+        in_backward: Whether nodes belong to the backward pass, where 0 times a finite value may be left out.
+    """
 
     def __init__(self) -> None:
+        self.in_backward = False
         self.nodes: list[Node] = []
         self._known: dict[tuple[Any, ...], Node] = {}
 
@@ -69,13 +76,16 @@ class Builder:
         return _unsqueezed(result, shape)
 
     def _simplified(self, op: str, views: Sequence[View]) -> View | None:
-        numbers = [_number(view) for view in views]
+        numbers = [number_of(view) for view in views]
         if op == "add" and 0.0 in numbers[:2]:
             return views[1 - numbers.index(0.0)]
         if op == "mul" and 1.0 in numbers[:2]:
             return views[1 - numbers.index(1.0)]
         if (op == "sub" and numbers[1] == 0.0) or (op == "div" and numbers[1] == 1.0):
             return views[0]
+        factors = {"mul": numbers[:2], "div": numbers[:1], "neg": numbers[:1]}
+        if self.in_backward and 0.0 in factors.get(op, ()):
+            return self.constant(0.0, views[0].shape)
         return None
 
     def _pieces(self, views: Sequence[View]) -> tuple[int, list[list[View]]] | None:
@@ -187,6 +197,11 @@ class Builder:
             for axis in sorted(axes, reverse=True):
                 view = view.without(axis)
             return view
+        whole = view.squeezed()
+        if op == "sum" and whole.node.op == "concat" and whole.is_all() and whole.node.detail in summed:
+            zero = self.constant(0.0, tuple(size for size in kept if size != 1))
+            parts = (self.reduce(op, part, summed) for part in whole.node.args if number_of(part) != 0.0)
+            return _unsqueezed(functools.reduce(lambda a, b: self.pointwise("add", a, b), parts, zero), kept)
         shape = tuple(size for size in kept if size != 1)
         if view.squeezed().shape[-1] < _NARROW:
             self._store_expensive(view.node)
@@ -204,6 +219,8 @@ class Builder:
 
     def product(self, a: View, matrix: View, bias: View | None = None) -> View:
         """Returns a (..., k) times a parameter (k, n), plus a bias (n)."""
+        if self.in_backward and bias is None and number_of(a) == 0.0:
+            return self.constant(0.0, (*a.shape[:-1], matrix.shape[1]))
         a = self.matrix_rows(a)
         args = (a, matrix) if bias is None else (a, matrix, bias)
         return self._node("product", args, (*a.shape[:-1], matrix.shape[1])).view()
@@ -257,7 +274,8 @@ def _moved(view: View, whole: Shape, piece: Shape, axis: int, start: int) -> tup
     return tuple(translate(s) for s in view.strides), translate(view.offset, start)
 
 
-def _number(view: View) -> float | None:
+def number_of(view: View) -> float | None:
+    """Returns the value of a constant; None for other values."""
     node = view.node
     return float(node.detail) if node.op == "const" and node.kind == "float" else None
 

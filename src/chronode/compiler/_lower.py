@@ -16,7 +16,7 @@ from torch import fx
 
 from . import _rules_elementwise, _rules_shapes, _rules_sums  # noqa: F401 - importing them adds their rules
 from ._arrays import Array, Arrays
-from ._graph import Builder
+from ._graph import Builder, number_of
 from ._node import Node
 from ._recorded import COMPLEX, VIEWS, Draw, Unsupported, is_view, operator
 from ._rules import RULES, RowSum, RowSums
@@ -82,15 +82,18 @@ class _Lowering:
     def run(self) -> Step:
         nodes = list(self.traced.joint.graph.nodes)
         self._placeholders([node for node in nodes if node.op == "placeholder"])
-        for node in nodes:
-            if node.op == "call_function":
-                self._call(node)
-            elif node.op == "get_attr":
-                self.shared.add(node)
-                self.derived_copies[node] = self.derived.node_copy(node)
         output = next(node for node in nodes if node.op == "output")
         num_outputs = 1 + len(self.traced.states)
         outputs, gradients = output.args[0][:num_outputs], output.args[0][num_outputs:]
+        of_forward = {node for node in outputs if node.op == "call_function"}
+        for node in nodes:
+            if node.op == "call_function":
+                self.builder.in_backward = not of_forward
+                self._call(node)
+                of_forward.discard(node)
+            elif node.op == "get_attr":
+                self.shared.add(node)
+                self.derived_copies[node] = self.derived.node_copy(node)
         rows = 2 + len(self.traced.states) + len(self.traced.draws)
         sums = [self._finished(node) for node in gradients[rows:]]
         self.finish.output(tuple(sums))
@@ -166,6 +169,10 @@ class _Lowering:
 
     def _adapted(self, node: fx.Node, result: RowSum) -> fx.Node:
         """Returns the sum in the shape that the traced operator gives."""
+        if any(number_of(arg) == 0.0 for arg in result.node.args):
+            example = node.meta["val"]
+            kind = {"dtype": example.dtype, "device": example.device}
+            return self.finish.call_function(torch.ops.aten.zeros.default, (list(result.shape),), kind)
         if result.node not in self.sums:
             self.sums.append(result.node)
         copy = self.finish.placeholder(f"s{self.sums.index(result.node)}_{node.name}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 
 from ._lower import Step
-from ._node import EXPENSIVE, Node
+from ._node import EXPENSIVE, GRADIENTS, Node
 
 _KEEP = 60  # per element: written once, read once, most often from beyond the second-level cache
 _AGAIN, _AGAIN_EXPENSIVE = 3, 25
@@ -21,7 +21,7 @@ def forward_nodes(step: Step) -> set[Node]:
     forward: set[Node] = set()
     for node in step.nodes:
         incoming = node.op == "input" and str(node.detail).startswith("grad_")
-        if not incoming and all(arg.node in forward for arg in node.args):
+        if not incoming and node.op not in GRADIENTS and all(arg.node in forward for arg in node.args):
             forward.add(node)
     return forward
 

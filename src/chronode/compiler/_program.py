@@ -33,6 +33,7 @@ class Loop:
     """Element-wise work over one space of indices, for all rows.
 
     Attributes:
+        time: The stage that it belongs to.
         space: The axes.
         axes: The axes that are reduced.
         guard: The only target that needs the loop ("" if there are several).
@@ -41,12 +42,22 @@ class Loop:
         sums: The sums over rows that it adds to.
     """
 
+    time: int
     space: Shape
     axes: tuple[int, ...]
     guard: str
     stores: list[Store] = field(default_factory=list)
     reductions: list[Node] = field(default_factory=list)
     sums: list[Node] = field(default_factory=list)
+
+    @property
+    def context(self) -> Context:
+        """Space, reduced axes and guard."""
+        return self.space, self.axes, self.guard
+
+    def roots(self) -> list[View]:
+        """Returns the values that it computes: those it stores, then those it reduces and sums."""
+        return [*(store.value for store in self.stores), *(node.args[0] for node in (*self.reductions, *self.sums))]
 
 
 @dataclass

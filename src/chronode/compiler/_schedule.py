@@ -112,12 +112,16 @@ class Scheduler:
             return node.args[0].shape, node.detail, self.guard[node]
         return node.shape, (), self.guard[node]
 
-    def inlines(self, view: View, context: Context) -> bool:
-        """Returns whether a loop computes the value itself rather than loading it."""
+    def inlines(self, view: View, context: Context, time: int | None = None) -> bool:
+        """Returns whether a loop of a stage computes the value itself rather than loading it.
+
+        Without a stage, the answer is for the stage in which the value is first computed.
+        """
         node = view.node
-        if self._is_leaf(node) or not node.is_pointwise:
+        if self._is_leaf(node) or not node.is_pointwise or not view.is_all():
             return False
-        return view.is_all() and (node not in self.stored or self._context(node) == context)
+        stored_before = time is not None and self.times[node] < time
+        return node not in self.stored or (self._context(node) == context and not stored_before)
 
     def _ready(self, view: View, context: Context, times: dict[Node, int]) -> int:
         """Returns the first stage in whose loops the value is available."""
@@ -148,23 +152,22 @@ class Scheduler:
     def _used_twice(self) -> set[Node]:
         """Returns the values that would be computed in several loops and cost more than a load."""
         where: dict[Node, set[object]] = defaultdict(set)
-        for time, loop in self._loops():
-            mark = (time, loop.space, loop.axes, loop.guard)
-            for view in [s.value for s in loop.stores] + [n.args[0] for n in loop.reductions + loop.sums]:
-                self._visit(view, (loop.space, loop.axes, loop.guard), mark, where)
+        for loop in self._loops():
+            for view in loop.roots():
+                self._visit(view, loop, (loop.time, loop.context), where)
         return {
             node
             for node, marks in where.items()
             if len(marks) > 1 and node not in self.stored and node.kind == "float" and self._is_costly(node)
         }
 
-    def _visit(self, view: View, context: Context, mark: object, where: dict) -> None:
+    def _visit(self, view: View, loop: Loop, mark: object, where: dict) -> None:
         node = view.node
-        if not self.inlines(view, context) or mark in where[node]:
+        if not self.inlines(view, loop.context, loop.time) or mark in where[node]:
             return
         where[node].add(mark)
         for arg in node.args:
-            self._visit(arg, context, mark, where)
+            self._visit(arg, loop, mark, where)
 
     def _is_costly(self, node: Node) -> bool:
         """Returns whether computing a value once more takes longer than loading it."""
@@ -179,11 +182,11 @@ class Scheduler:
 
     # ---- the program -----------------------------------------------------------------------------------
 
-    def _loops(self) -> list[tuple[int, Loop]]:
+    def _loops(self) -> list[Loop]:
         loops: dict[tuple[int, Shape, tuple[int, ...], str], Loop] = {}
 
         def loop(time: int, context: Context) -> Loop:
-            return loops.setdefault((time, *context), Loop(*context))
+            return loops.setdefault((time, *context), Loop(time, *context))
 
         def store(
             value: View, to: Node | str, strides: Shape, offset: int, guard: str, time: int | None = None
@@ -215,15 +218,15 @@ class Scheduler:
         for node in self.loop_sums:
             context = (node.args[0].shape, (), "")
             loop(self._ready(node.args[0], context, self.times), context).sums.append(node)
-        return [(key[0], loop) for key, loop in sorted(loops.items(), key=lambda item: item[0])]
+        return [loop for _, loop in sorted(loops.items(), key=lambda item: item[0])]
 
     def _program(self) -> Program:
         loops = self._loops()
         heavy = [n for n in self.needed if n.op in ("product", "gather", "scatter") and not self._is_leaf(n)]
-        last = max([time for time, _ in loops] + [self.times[node] for node in heavy], default=0)
+        last = max([loop.time for loop in loops] + [self.times[node] for node in heavy], default=0)
         stages = [Stage() for _ in range(last + 1)]
-        for time, loop in loops:
-            stages[time].loops.append(loop)
+        for loop in loops:
+            stages[loop.time].loops.append(loop)
         for node in heavy:
             stages[self.times[node]].heavy.append(node)
         lives, read = self._lives(stages)
@@ -244,12 +247,11 @@ class Scheduler:
 
         for time, stage in enumerate(stages):
             for loop in stage.loops:
-                context = (loop.space, loop.axes, loop.guard)
                 for stored in loop.stores:
                     if isinstance(stored.to, Node):
                         touch(stored.to, time)
-                for view in [s.value for s in loop.stores] + [n.args[0] for n in loop.reductions + loop.sums]:
-                    self._touch_loads(view, context, time, load, set())
+                for view in loop.roots():
+                    self._touch_loads(view, loop, load, set())
                 for node in loop.reductions:
                     touch(node, time)
             for node in stage.heavy:
@@ -258,12 +260,10 @@ class Scheduler:
                     load(arg.node, time)
         return lives, read
 
-    def _touch_loads(
-        self, view: View, context: Context, time: int, load: Callable[[Node, int], None], seen: set[Node]
-    ) -> None:
-        if not self.inlines(view, context):
-            load(view.node, time)
+    def _touch_loads(self, view: View, loop: Loop, load: Callable[[Node, int], None], seen: set[Node]) -> None:
+        if not self.inlines(view, loop.context, loop.time):
+            load(view.node, loop.time)
         elif view.node not in seen:
             seen.add(view.node)
             for arg in view.node.args:
-                self._touch_loads(arg, context, time, load, seen)
+                self._touch_loads(arg, loop, load, seen)

@@ -26,18 +26,13 @@ SYMBOLS = {
 """Element-wise operations that both languages write alike."""
 
 
-def roots(loop: Loop) -> list[View]:
-    """Returns the values that a loop computes: those it stores, then those it reduces and sums."""
-    return [*(store.value for store in loop.stores), *(node.args[0] for node in (*loop.reductions, *loop.sums))]
-
-
 def visited(loop: Loop, scheduler: Scheduler) -> Iterator[tuple[View, bool]]:
     """Yields every value that the loop needs and whether it is computed in place; each computed node comes once."""
-    context, computed = (loop.space, loop.axes, loop.guard), set[Node]()
-    pending = roots(loop)[::-1]
+    computed = set[Node]()
+    pending = loop.roots()[::-1]
     while pending:
         view = pending.pop()
-        inlined = scheduler.inlines(view, context)
+        inlined = scheduler.inlines(view, loop.context, loop.time)
         if inlined and view.node in computed:
             continue
         yield view, inlined
@@ -61,7 +56,6 @@ class Writer:
 
     def __init__(self, loop: Loop, scheduler: Scheduler):
         self.loop, self.scheduler = loop, scheduler
-        self.context = (loop.space, loop.axes, loop.guard)
         self.lines: list[str] = []
         self.depth = 1
         self.known: dict[Node, str] = {}
@@ -77,7 +71,7 @@ class Writer:
         node = view.node
         if node.op == "const":
             return self._literal(node)
-        if not self.scheduler.inlines(view, self.context):
+        if not self.scheduler.inlines(view, self.loop.context, self.loop.time):
             return self._load(view)
         if node not in self.known:
             args = [self._value(arg) for arg in node.args]

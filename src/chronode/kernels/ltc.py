@@ -1,4 +1,4 @@
-"""LTC with the fused solver on the CPU; native/ltc_synaptic.cpp and native/ltc_dense.cpp have the algorithms.
+"""Synaptic LTC with the fused solver on the CPU; native/ltc_synaptic.cpp has the algorithm.
 
 Only the states after every step are kept for the backward pass; the output is a copy of them.
 """
@@ -13,10 +13,6 @@ from torch import Tensor
 from . import ops
 from ._bound import Bound, BoundCall, State
 from ._operator import operator
-from ._product import addmm
-
-ACTIVATIONS = ("sigmoid", "tanh", "relu", "hardtanh")
-"""Activations of the dense form, in the order of the kernel."""
 
 
 class SynapticReads(NamedTuple):
@@ -32,52 +28,28 @@ class SynapticReads(NamedTuple):
     outputs: int
 
 
-class DenseReads(NamedTuple):
-    """Data that the kernel reads from a dense `LTCCell`: W and b of the input, W_r, and neurons `(2, H)`: 1/τ and A."""
-
-    input_map: tuple[Tensor, Tensor] | None
-    inputs: tuple[Tensor, Tensor]
-    recurrent: Tensor
-    neurons: Tensor
-    activation: str
-    unfolds: int
-    outputs: int
-
-
-def run(reads: SynapticReads | DenseReads, x: Tensor, state: State, dt: Tensor, plan: Any) -> tuple[Tensor, State]:
-    """Runs an LTC cell with the fused solver over a sequence."""
+def run(reads: SynapticReads, x: Tensor, state: State, dt: Tensor, plan: Any) -> tuple[Tensor, State]:
+    """Runs a synaptic LTC cell with the fused solver over a sequence."""
     (v,) = state
     if reads.input_map is not None:
         scale, offset = reads.input_map
         x = x * scale + offset
-    if isinstance(reads, SynapticReads):
-        tensors = (x, v, dt, reads.recurrent, reads.sensory, reads.neurons)
-        states, final = ltc_synaptic_forward(*tensors, plan.lengths, reads.unfolds, _keeps(plan, *tensors))
-    else:
-        weight, bias = reads.inputs
-        rows = addmm(bias, x.flatten(0, 1), weight.T)
-        drive = rows.to(v.dtype).unflatten(0, x.shape[:2])  # under autocast a product has less precision
-        tensors = (drive, v, dt, reads.recurrent, reads.neurons)
-        activation = ACTIVATIONS.index(reads.activation)
-        states, final = ltc_dense_forward(*tensors, plan.lengths, activation, reads.unfolds, _keeps(plan, *tensors))
+    tensors = (x, v, dt, reads.recurrent, reads.sensory, reads.neurons)
+    keep = not plan.last or ops.needs_backward(*tensors)  # as the output, or for the backward pass
+    states, final = ltc_synaptic_forward(*tensors, plan.lengths, reads.unfolds, keep)
     return (final if plan.last else ops.apart(states))[..., -reads.outputs :], (final,)
 
 
 def bind(
-    reads: Sequence[SynapticReads | DenseReads], x: Tensor, dt: Tensor, before: State, after: State, residual: int
+    reads: Sequence[SynapticReads], x: Tensor, dt: Tensor, before: State, after: State, residual: int
 ) -> Bound | None:
     """One step of a synaptic `LTCCell` without an input map over fixed arrays, as `Kernel.bind`."""
     (cell,) = reads
-    if isinstance(cell, DenseReads) or cell.input_map is not None:
+    if cell.input_map is not None:
         return None
     tensors = (x.unsqueeze(0), before[0][0], dt.unsqueeze(0), cell.recurrent, cell.sensory, cell.neurons)
     problem = _synaptic_problem(*tensors, None, cell.unfolds)
     return BoundCall("ltc_synaptic_forward", x.dtype, *problem, None, *after), after[0][0][:, -cell.outputs :]
-
-
-def _keeps(plan: Any, *tensors: Tensor) -> bool:
-    """Returns whether the state of every step is wanted: as the output, or for the backward pass."""
-    return not plan.last or ops.needs_backward(*tensors)
 
 
 def _results(v: Tensor, steps: int, keep: bool) -> tuple[Tensor, Tensor]:
@@ -91,9 +63,6 @@ def _like(*tensors: Tensor) -> Any:
 
 def _contiguous(*tensors: Tensor | None) -> list[Tensor | None]:
     return [None if tensor is None else ops.dense(tensor) for tensor in tensors]
-
-
-# ---- synaptic ------------------------------------------------------------------------------------------------------
 
 
 @operator("cpu")
@@ -179,76 +148,3 @@ def _differentiate_synaptic(ctx: Any, grad_states: Tensor | None, grad_final: Te
 
 ltc_synaptic_forward.register_autograd(_differentiate_synaptic, setup_context=_save_synaptic)
 ops.refuse_double_backward(ltc_synaptic_backward)
-
-
-# ---- dense ---------------------------------------------------------------------------------------------------------
-
-
-@operator("cpu")
-def ltc_dense_forward(
-    drive: Tensor,
-    v: Tensor,
-    dt: Tensor,
-    weight: Tensor,
-    neurons: Tensor,
-    lengths: Tensor | None,
-    activation: int,
-    unfolds: int,
-    keep: bool,
-) -> tuple[Tensor, Tensor]:
-    """Returns the state after every step `(T, B, H)`, 0 at padding (empty unless `keep`), and after the last one.
-
-    drive `(T, B, H)` is W x + b, weight `(H, H)` is W_r, neurons `(2, H)`: 1/τ and A.
-    """
-    states, final = _results(v, len(drive), keep)
-    tensors = _contiguous(drive, v, dt, lengths, weight, neurons)
-    sizes = (*ops.sizes("drive", drive, 3), activation, unfolds)
-    ops.call("ltc_dense_forward", drive.dtype, *tensors, *sizes, states if keep else None, final)
-    return states, final
-
-
-@ltc_dense_forward.register_fake
-def _(drive, v, dt, weight, neurons, lengths, activation, unfolds, keep):
-    return _results(v, len(drive), keep)
-
-
-@operator("cpu")
-def ltc_dense_backward(
-    drive: Tensor,
-    v: Tensor,
-    dt: Tensor,
-    weight: Tensor,
-    neurons: Tensor,
-    lengths: Tensor | None,
-    states: Tensor,
-    grad_states: Tensor | None,
-    grad_final: Tensor | None,
-    activation: int,
-    unfolds: int,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Gradients of drive, v, dt, weight and neurons."""
-    grads = _like(drive, v, dt, weight, neurons)
-    tensors = _contiguous(drive, v, dt, lengths, weight, neurons)
-    sizes = (*ops.sizes("drive", drive, 3), activation, unfolds)
-    ops.call("ltc_dense_backward", drive.dtype, *tensors, *sizes, *_contiguous(states, grad_states, grad_final), *grads)
-    return grads
-
-
-@ltc_dense_backward.register_fake
-def _(drive, v, dt, weight, neurons, lengths, states, grad_states, grad_final, activation, unfolds):
-    return _like(drive, v, dt, weight, neurons)
-
-
-def _save_dense(ctx: Any, inputs: tuple, output: tuple[Tensor, Tensor]) -> None:
-    *tensors, ctx.activation, ctx.unfolds, _ = inputs
-    ctx.save_for_backward(*tensors, output[0])
-    ctx.set_materialize_grads(False)
-
-
-def _differentiate_dense(ctx: Any, grad_states: Tensor | None, grad_final: Tensor | None) -> tuple:
-    grads = ltc_dense_backward(*ctx.saved_tensors, grad_states, grad_final, ctx.activation, ctx.unfolds)
-    return *grads, None, None, None, None
-
-
-ltc_dense_forward.register_autograd(_differentiate_dense, setup_context=_save_dense)
-ops.refuse_double_backward(ltc_dense_backward)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
+from ..compiler import why_hooked
 from ..kernels import need_values
 from ..settings import flag, number, one_of, whole
-from ._flows import Flow
+from ._flows import Flow, MLPFlow, is_linear
 
 Field = Callable[..., Tensor]
 
@@ -39,6 +42,7 @@ def _rk4(f: Callable[[Tensor], Tensor], h: Tensor, step: Tensor) -> Tensor:
 Advance = Callable[[Callable[[Tensor], Tensor], Tensor, Tensor], Tensor]
 
 FIXED: dict[str, Advance] = {"euler": _euler, "midpoint": _midpoint, "heun": _heun, "rk4": _rk4}
+_EXPLICIT = tuple(FIXED)
 ADAPTIVE = ("dopri5",)
 """Solvers whose steps depend on the values."""
 NAMES = [*FIXED, *ADAPTIVE]
@@ -124,6 +128,10 @@ class Solver:
             h = advance(f, h, step)
         return h
 
+    def prepared(self, field: Flow) -> Callable[..., Tensor]:
+        """Returns `(h, dt, *held) -> state after dt`; what depends on parameters alone may be computed once."""
+        return partial(self, field, params=list(field.parameters()))
+
     def _adaptive(
         self, field: Field, h: Tensor, dt: Tensor, held: tuple[Tensor, ...], params: tuple[nn.Parameter, ...]
     ) -> Tensor:
@@ -183,3 +191,18 @@ class FlowSolver(Solver):
         for _ in range(self.steps):
             h = field.advance(h, step, *held)
         return h
+
+    def prepared(self, field: Flow) -> Callable[..., Tensor]:
+        """Returns `(h, dt, *held) -> state after dt`; an mlp flow takes half as many products."""
+        is_mlp = getattr(field.forward, "__func__", None) is MLPFlow.forward and why_hooked(field) is None
+        if not (is_mlp and self.name in _EXPLICIT and type(self).__call__ is FlowSolver.__call__):
+            return super().prepared(field)
+        flow = cast(MLPFlow, field)
+        if not (is_linear(flow.inner) and is_linear(flow.outer)):
+            return super().prepared(field)
+        enter, inner, leave = flow.lifted()
+
+        def solve(h: Tensor, dt: Tensor, *held: Tensor) -> Tensor:
+            return leave(h, Solver.__call__(self, inner, enter(h, *held), dt), dt)
+
+        return solve

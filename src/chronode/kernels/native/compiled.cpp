@@ -36,11 +36,13 @@ class ForwardBlock : Block<T> {
       if (p.interval > 0 && n % p.interval == 0)
         this->write_states(work.state, 0, active, p.checkpoints, n / p.interval * p.batch);
       this->read_inputs(n, active);
+      this->y = p.last ? work.y : this->place_of(results_.y, n, cell.y, work.y);
       if (kept_ != nullptr) this->step_forward(matrices, active, kept_, total, row);
       else this->step_forward(matrices, active, work.kept, block.rows, 0);
-      T* out = results_.y + (p.last ? 0 : n * p.batch * cell.y);
-      for (int64_t r = p.last ? remain : 0; r < active; ++r)
-        std::copy_n(work.y + r * cell.y, cell.y, out + block.samples[r] * cell.y);
+      if (!p.last) this->write_rows(work.y, results_.y, n, active, cell.y);
+      else
+        for (int64_t r = remain; r < active; ++r)
+          std::copy_n(work.y + r * cell.y, cell.y, results_.y + block.samples[r] * cell.y);
       this->write_states(work.next, remain, active, results_.end);
       std::swap(work.state, work.next);
       row += active;

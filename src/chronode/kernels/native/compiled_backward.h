@@ -60,6 +60,7 @@ class BackwardBlock : Block<T> {
   void forward_again(const PackedMatrices<T>& matrices, int64_t begin, int64_t end) {
     origin_ = before_[begin];
     total_ = before_[end] - origin_;
+    this->y = this->work.y;
     this->read_states(this->p.checkpoints, begin / this->p.interval * this->p.batch, this->work.state);
     for (int64_t n = begin; n < end; ++n) {
       const int64_t active = this->block.active(n);
@@ -70,50 +71,49 @@ class BackwardBlock : Block<T> {
   }
 
   void step_back(const PackedMatrices<T>& matrices, int64_t n, int64_t first) {
-    const auto& p = this->p;
     const auto& cell = this->cell;
     const auto& block = this->block;
     auto& work = this->work;
     const int64_t active = block.active(n);
     this->read_inputs(n, active);
-    read_gradients(n, active);
+    const T* grad_y = read_gradients(n, active);
     Step<T> s = this->step(matrices, active);
     s.kept = kept_;
     s.total = total_;
     s.row = before_[n] - origin_;
-    s.grad_y = work.y;
+    s.grad_y = grad_y;
     s.grad = work.grad.data();
     s.out = work.out.data();
-    s.dx = g_.x == nullptr ? nullptr : work.dx;
-    s.ddt = g_.dt == nullptr ? nullptr : work.ddt;
+    s.dx = g_.x == nullptr ? nullptr : this->place_of(g_.x, n, cell.x, work.dx);
+    s.ddt = g_.dt == nullptr ? nullptr : this->place_of(g_.dt, n, 1, work.ddt);
     s.chunk = work.chunk;
     s.capacity = capacity(block);
     s.position = before_[n] - before_[first];
     s.sums = sums_;
     cell.backward(s);
-    if (s.dx != nullptr) block.scatter(s.dx, cell.x, cell.x, active, g_.x + n * p.batch * cell.x);
-    if (s.ddt != nullptr) block.scatter(s.ddt, 1, 1, active, g_.dt + n * p.batch);
+    if (s.dx != nullptr) this->write_rows(s.dx, g_.x, n, active, cell.x);
+    if (s.ddt != nullptr) this->write_rows(s.ddt, g_.dt, n, active, 1);
     std::swap(work.grad, work.out);
   }
 
-  // The gradients of y, and of the states of sequences that end with step n.
-  void read_gradients(int64_t n, int64_t active) {
+  // The gradients of the states of sequences that end with step n, and of y, which is returned.
+  const T* read_gradients(int64_t n, int64_t active) {
     const auto& p = this->p;
     const auto& cell = this->cell;
     const auto& block = this->block;
     auto& work = this->work;
     const int64_t remain = block.active(n + 1);
-    for (int64_t r = 0; r < active; ++r) {
-      T* to = work.y + r * cell.y;
-      if (g_.y.data == nullptr || (p.last && r < remain)) std::fill_n(to, cell.y, T(0));
-      else std::copy_n(g_.y.at(p.last ? 0 : n, block.samples[r]), cell.y, to);
-    }
     for (int64_t i = 0; i < cell.states; ++i) {
       const int64_t width = cell.state_sizes[i];
       for (int64_t r = remain; r < active; ++r)
         if (g_.end[i] == nullptr) std::fill_n(work.grad[i] + r * width, width, T(0));
         else std::copy_n(g_.end[i] + block.samples[r] * width, width, work.grad[i] + r * width);
     }
+    if (g_.y.data != nullptr && !p.last) return this->rows_of(g_.y, n, active, cell.y, work.y);
+    std::fill_n(work.y, active * cell.y, T(0));
+    for (int64_t r = remain; g_.y.data != nullptr && r < active; ++r)
+      std::copy_n(g_.y.at(0, block.samples[r]), cell.y, work.y + r * cell.y);
+    return work.y;
   }
 
   // The share of steps first to last in the parameters' gradients.

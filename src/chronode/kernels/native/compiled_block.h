@@ -67,14 +67,26 @@ template <class T>
 class Block {
  public:
   Block(const Problem<T>& problem, const SampleBlock& samples, Workspace<T> memory)
-      : p(problem), cell(problem.cell), block(samples), work(std::move(memory)) {}
+      : p(problem), cell(problem.cell), block(samples), work(std::move(memory)), in_order(samples.in_order()) {}
 
  protected:
+  // Rows of step n, in place if they are dense and in order, else copied.
+  const T* rows_of(const Strided<const T>& from, int64_t n, int64_t active, int64_t width, T* copy) const {
+    if (in_order && from.row == width) return from.at(n, block.samples[0]);
+    for (int64_t r = 0; r < active; ++r) std::copy_n(from.at(n, block.samples[r]), width, copy + r * width);
+    return copy;
+  }
+  // Where to write rows of step n of a (steps, batch, width) tensor: in place, or to `copy` for `write_rows`.
+  T* place_of(T* tensor, int64_t n, int64_t width, T* copy) const {
+    return in_order && tensor != nullptr ? tensor + (n * p.batch + block.samples[0]) * width : copy;
+  }
+  void write_rows(const T* rows, T* tensor, int64_t n, int64_t active, int64_t width) const {
+    if (!in_order) block.scatter(rows, width, width, active, tensor + n * p.batch * width);
+  }
+
   void read_inputs(int64_t n, int64_t active) {
-    for (int64_t r = 0; r < active; ++r) {
-      std::copy_n(p.x.at(n, block.samples[r]), cell.x, work.x + r * cell.x);
-      work.dt[r] = *p.dt.at(n, block.samples[r]);
-    }
+    x = rows_of(p.x, n, active, cell.x, work.x);
+    dt = rows_of(p.dt, n, active, 1, work.dt);
     for (int64_t i = 0; i < cell.draws; ++i) {
       const int64_t width = cell.draw_sizes[i];
       block.gather(p.draws[i] + n * p.batch * width, width, active, work.draws[i], width);
@@ -106,10 +118,10 @@ class Block {
     s.product = product<T>;
     s.m = active;
     s.rows = block.rows;
-    s.x = work.x;
-    s.dt = work.dt;
+    s.x = x;
+    s.dt = dt;
     s.draws = work.draws.data();
-    s.y = work.y;
+    s.y = y;
     s.scratch = work.scratch;
     return s;
   }
@@ -128,6 +140,9 @@ class Block {
   const Cell<T>& cell;
   const SampleBlock block;
   Workspace<T> work;
+  const bool in_order;
+  const T *x = nullptr, *dt = nullptr;  // rows of the step
+  T* y = nullptr;
 };
 
 // rows_before[n] = active rows of all steps before n.

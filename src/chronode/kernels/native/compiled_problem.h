@@ -3,6 +3,7 @@
 
 #include "compiled_step.h"
 #include "entry.h"
+#include "gemm.h"
 #include "sequence.h"
 
 namespace chronode {

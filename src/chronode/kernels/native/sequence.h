@@ -12,7 +12,6 @@
 #include <numeric>
 #include <vector>
 
-#include "gemm.h"
 #include "pool.h"
 #include "simd.h"
 
@@ -30,6 +29,13 @@ struct SampleBlock {
     int64_t count = rows;
     while (count > 0 && lengths[count - 1] <= n) --count;
     return count;
+  }
+
+  // Whether the rows of a step are as they are in the batch, so that they can be worked on in place.
+  bool in_order() const {
+    for (int64_t row = 1; row < rows; ++row)
+      if (samples[row] != samples[0] + row) return false;
+    return true;
   }
 
   // to[row] = from[sample of that row], for the first `count` rows; `from` is one step's (batch, width).
@@ -87,37 +93,5 @@ CHRONODE_INLINE void for_rows(int64_t rows, int64_t width, F f) {
   for (int64_t row = 0; row < rows; ++row)
     for_vectors<T>(width, [&](int64_t i, int lanes) CHRONODE_LAMBDA_INLINE { f(row, row * width + i, lanes); });
 }
-
-// emit(row, column, values, lanes) for every vector of A W + bias, as gemm_emit, but after the whole product, which is
-// kept in `product` (m x n) meanwhile: for what is too long to be compiled into every register tile.
-template <class T, class Emit>
-inline void gemm_then(const T* a, int64_t a_stride, int64_t m, const PackedMatrix<T>& w, T* product, Emit emit) {
-  gemm(a, a_stride, m, w, product, w.n());
-  for (int64_t row = 0; row < m; ++row)
-    for_vectors<T>(w.n(), [&](int64_t column, int lanes) CHRONODE_LAMBDA_INLINE {
-      emit(row, column, Vec<T>::load(product + row * w.n() + column, lanes), lanes);
-    });
-}
-
-// Per-row sums of products that are met vector by vector: each row's lanes are kept apart until `take`.
-template <class T>
-class RowSums {
- public:
-  explicit RowSums(int64_t rows) : lanes_(rows * Vec<T>::kLanes) { lanes_.clear(); }
-  CHRONODE_INLINE void add(int64_t row, Vec<T> values) {
-    T* p = lanes_.data() + row * Vec<T>::kLanes;
-    (Vec<T>::load(p) + values).store(p);
-  }
-  // The row's sum, which begins again at zero.
-  T take(int64_t row) {
-    T* p = lanes_.data() + row * Vec<T>::kLanes;
-    const T total = sum(Vec<T>::load(p));
-    Vec<T>::zero().store(p);
-    return total;
-  }
-
- private:
-  Buffer<T> lanes_;
-};
 
 }  // namespace chronode

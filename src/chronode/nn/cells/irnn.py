@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import torch
 from torch import Tensor, nn
 from torch.func import jacfwd, vmap
+from torch.nn import functional as F
 
-from ...kernels import Kernel, equilibrium, need_values
+from ...kernels import need_values
 from ...settings import number, one_of, whole
-from .._cell import InputMapCell, State, counter
+from .._cell import Cell, State, Step, counter
+from .._flows import is_linear
 from .._registry import register
 
 ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh, "sigmoid": torch.sigmoid}
@@ -17,7 +22,7 @@ ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh, "sigmoid": torch.sigmoid}
 @register("irnn", paper="Kag, Zhang & Saligrama 2020, iRNN", time="none")
 @register("sirnn", paper="Kag, Zhang & Saligrama 2020, iRNN with K = 1", time="none", K=1)
 @register("ernn", paper="Kag, Zhang & Saligrama 2019, ERNN", time="none", K=3)
-class EquilibriumCell(InputMapCell):
+class EquilibriumCell(Cell):
     """iRNN/ERNN: K steps of a recursion towards the equilibrium f(g + s h, x) = γ (g + s h).
 
         f(q, x) = φ(P (U q + W x + b))                     (depth 1; each further layer: φ(U_i f + b_i))
@@ -50,13 +55,6 @@ class EquilibriumCell(InputMapCell):
         max_iterations: Maximum number of iterations of Newton's method.
         input_std: Standard deviation of the initial W. Sigmoids learn faster with 1.
     """
-
-    sequence_kernel = Kernel(
-        equilibrium.run,
-        settings={"solver": ("steps",), "depth": (1,)},
-        parts=(nn.Linear, nn.ModuleList),
-        bind=equilibrium.bind,
-    )
 
     def __init__(
         self,
@@ -128,21 +126,48 @@ class EquilibriumCell(InputMapCell):
         h = like.new_zeros(batch, self.hidden_size)
         return (h, counter(like, batch)) if self.eta_steps else (h,)
 
+    def project(self, x: Tensor) -> Tensor:
+        """Returns P (W x + b), which all K steps share."""
+        if self.outer == "identity":
+            return self.inputs(x)
+        if not is_linear(self.inputs):
+            return self.times_u(self.inputs(x))
+        weight, bias = self.times_u(self.inputs.weight.T).T, self.times_u(self.inputs.bias.unsqueeze(0)).squeeze(0)
+        return F.linear(x, weight, bias)
+
     def times_u(self, q: Tensor) -> Tensor:
         """Returns U q for each row."""
         return q + (q @ self.v1.T) @ self.v2.T if self.recurrent == "low-rank" else q @ self.u.T
 
+    def times_pu(self) -> Callable[[Tensor], Tensor]:
+        """Returns q -> P U q; U² = I + (2 V₂ + V₂ V₁ V₂) V₁ has as many products with q as U."""
+        if self.outer == "identity":
+            return self.times_u
+        if self.recurrent == "full":
+            square = (self.u @ self.u).T
+            return lambda q: q @ square
+        down, up = self.v1.T, (2 * self.v2 + self.v2 @ (self.v1 @ self.v2)).T
+        return lambda q: q + (q @ down) @ up
+
     def transition(self, q: Tensor, x: Tensor) -> Tensor:
         """Returns f(q, x) for `x` from `project`."""
+        return self._transition(self.times_pu(), q, x)
+
+    def _transition(self, times_pu: Callable[[Tensor], Tensor], q: Tensor, x: Tensor) -> Tensor:
         phi = ACTIVATIONS[self.activation]
-        inner = self.times_u(q) + x
-        f = phi(self.times_u(inner) if self.outer == "same" else inner)
+        f = phi(times_pu(q) + x)
         for layer in self.deeper:
             f = phi(layer(f))
         return f
 
-    def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
-        """Performs one step; `x` is W x + b."""
+    def prepare(self) -> Step:
+        """Returns the step with P U computed once."""
+        is_replaced = getattr(self.transition, "__func__", None) is not EquilibriumCell.transition
+        return partial(self._step, self.transition if is_replaced else partial(self._transition, self.times_pu()))
+
+    def _step(
+        self, transition: Callable[[Tensor, Tensor], Tensor], x: Tensor, state: State, dt: Tensor
+    ) -> tuple[Tensor, State]:
         h, *count = state
         shift = self.sign * h
         if self.solver == "equilibrium":
@@ -151,21 +176,17 @@ class EquilibriumCell(InputMapCell):
             g = h if self.start == "previous" else torch.zeros_like(h)
             for eta in self._etas(count):
                 q = g + shift
-                g = g + eta * (self.transition(q, x) - self.gamma * q)
+                g = g + eta * (transition(q, x) - self.gamma * q)
         return g, (g, *(n + 1 for n in count))
-
-    def kernel_reads(self) -> equilibrium.Reads:
-        """Returns W, b, U and the parameters of the recursion."""
-        u = (self.v2, self.v1) if self.recurrent == "low-rank" else self.u
-        numbers = (self.eta, self.gamma, self.sign, self.start, self.activation)
-        return equilibrium.Reads(self.inputs.weight, self.inputs.bias, u, self.outer == "same", *numbers)
 
     def _etas(self, count: list[Tensor]) -> tuple[Tensor, ...]:
         """Returns η_1..η_K, scalars or `(B, 1)` for the current step of each sequence."""
         if not count:
             return self.eta.unbind(0)
-        step = count[0].long().clamp(max=self.eta_steps - 1)
-        return tuple(eta[step] for eta in self.eta.unbind(0))
+        # A product with zeros and a one: the compiler has no rule for indices that are data.
+        steps = torch.arange(self.eta_steps, dtype=count[0].dtype, device=count[0].device)
+        is_now = count[0].floor().clamp(max=self.eta_steps - 1) == steps
+        return (is_now.to(self.eta.dtype) @ self.eta.T).split(1, dim=-1)
 
     def _equilibrium(self, x: Tensor, q: Tensor) -> Tensor:
         """Solves f(q, x) = γ q for q.

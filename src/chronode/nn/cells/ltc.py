@@ -114,13 +114,9 @@ class SynapticBody(nn.Module):
 class MaskedLinear(nn.Linear):
     """Linear map with masked weights."""
 
-    def masked(self, mask: Tensor) -> Tensor:
-        """Returns the masked weights."""
-        return self.weight * mask
-
     def forward(self, input: Tensor, mask: Tensor | None = None) -> Tensor:
         """Returns (W ⊙ mask) x + b."""
-        return F.linear(input, self.weight if mask is None else self.masked(mask), self.bias)
+        return F.linear(input, self.weight if mask is None else self.weight * mask, self.bias)
 
 
 class DenseBody(nn.Module):
@@ -145,13 +141,6 @@ class DenseBody(nn.Module):
         """Returns (G, J) of dv/dt = J - G v."""
         f = ACTIVATIONS[self.activation](self.recurrent(v, self.recurrent_mask) + drive)
         return 1 / F.softplus(self.raw_tau) + f, f * self.target
-
-    def kernel_reads(self, unfolds: int, outputs: int) -> ltc.DenseReads:
-        """Returns the data for the kernel."""
-        inputs = (self.inputs.masked(self.input_mask), self.inputs.bias)
-        neurons = torch.stack([1 / F.softplus(self.raw_tau), self.target])
-        recurrent = self.recurrent.masked(self.recurrent_mask)
-        return ltc.DenseReads(None, inputs, recurrent, neurons, self.activation, unfolds, outputs)
 
 
 @register("ltc", paper="Hasani et al. 2021, Liquid time-constant networks", time="native")
@@ -191,8 +180,8 @@ class LTCCell(Cell):
 
     sequence_kernel = Kernel(
         ltc.run,
-        settings={"solver": ("fused",)},
-        parts=(SynapticBody, DenseBody, Synapses, MaskedLinear, Positive),
+        settings={"form": ("synaptic",), "solver": ("fused",)},
+        parts=(SynapticBody, Synapses, Positive),
         bind=ltc.bind,
     )
 
@@ -245,8 +234,9 @@ class LTCCell(Cell):
         v = self._fused(v, dt, held) if self.solve is None else self.solve(self._field, v, dt, *held)
         return v[..., -self.output_size :], (v,)
 
-    def kernel_reads(self) -> ltc.SynapticReads | ltc.DenseReads:
-        """Returns the synapses or weights of the body and the settings of the solver."""
+    def kernel_reads(self) -> ltc.SynapticReads:
+        """Returns the synapses of the body and the settings of the solver."""
+        assert isinstance(self.body, SynapticBody)
         reads = self.body.kernel_reads(self.unfolds, self.output_size)
         if self.input_scale is None or self.input_offset is None:
             return reads

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
-from ...kernels import Kernel, mixed_memory
 from ...settings import number, one_of
-from .._cell import InputMapCell, State
-from .._flows import CTRNNFlow, MLPFlow, make_flow
+from .._cell import InputMapCell, State, Step
+from .._flows import make_flow
 from .._registry import register
 from .._solvers import FlowSolver
 
@@ -45,12 +45,6 @@ class MixedMemoryCell(InputMapCell):
         atol: Absolute tolerance of the adaptive solver.
     """
 
-    sequence_kernel = Kernel(
-        mixed_memory.run,
-        settings={"flow": ("mlp", "ctrnn"), "solver": mixed_memory.METHODS},
-        parts=(nn.Linear, MLPFlow, CTRNNFlow, FlowSolver),
-        bind=mixed_memory.bind,
-    )
     state_parts = 2
 
     def __init__(
@@ -80,34 +74,14 @@ class MixedMemoryCell(InputMapCell):
             self.inputs.bias.zero_()
             self.inputs.bias[:hidden_size] = number("forget_bias", forget_bias)
 
-    def forward(self, x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
-        """Performs one step."""
+    def prepare(self) -> Step:
+        """Returns the step with the products of the weights of the flow computed once."""
+        return partial(self._step, self.solve.prepared(self.flow))
+
+    def _step(self, solve: Callable[..., Tensor], x: Tensor, state: State, dt: Tensor) -> tuple[Tensor, State]:
         c, h = state
         forget, write, value, *out = (x + self.recurrent(h)).chunk(self.gates, dim=-1)
         c = c * torch.sigmoid(forget) + torch.sigmoid(write) * torch.tanh(value)
         memory = torch.sigmoid(out[0]) * torch.tanh(c) if out else c
-        if self.variant == "driven":
-            h = self.solve(self.flow, h, dt, self.flow.drive(memory), params=self.flow.parameters())
-        else:
-            h = self.solve(self.flow, memory, dt, params=self.flow.parameters())
+        h = solve(h, dt, self.flow.drive(memory)) if self.variant == "driven" else solve(memory, dt)
         return h, (c, h)
-
-    def kernel_reads(self) -> mixed_memory.Reads:
-        """Returns the weights of the gates and of the flow, and the settings of the solver."""
-        flow = self.flow
-        if isinstance(flow, MLPFlow):
-            inner, outer, scale = flow.inner, (flow.outer.weight, flow.outer.bias), None
-        else:
-            flow = cast(CTRNNFlow, flow)
-            inner, outer, scale = flow.recurrent, None, flow.scale
-        return mixed_memory.Reads(
-            inputs=(self.inputs.weight, self.inputs.bias),
-            recurrent=self.recurrent.weight,
-            inner=(inner.weight, inner.bias),
-            outer=outer,
-            scale=scale,
-            drive=None if flow.drive_in is None else flow.drive_in.weight,
-            variant=self.variant,
-            method=self.solver,
-            steps=self.solve.steps,
-        )
