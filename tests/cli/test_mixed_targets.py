@@ -152,7 +152,7 @@ def test_one_target_alone_is_a_model_of_its_own(home):
 def test_streams_give_the_predictions_of_predict(home):
     trained = load(home / "run")
     rows = table(chronode("predict", home / "run", home / "stays.csv").out)
-    stream = Stream(trained)
+    stream, said = Stream(trained), {}
     for row in table((home / "stays.csv").read_text()):
         if row["patient"] == "p3":
             values = {name: float(row[name]) for name in ("pulse", "temp")}

@@ -88,12 +88,14 @@ def test_class_names_of_numbers_are_sorted_as_numbers():
     assert made(long(y=[10.0, 10.0, None, 9.0])).classes == ("9", "10")
 
 
-def test_several_targets_are_numbers():
-    s = made(long(y=[1.0, 1.0, 2.0, 2.0], w=[3, 3, 4, 4]), target=["y", "w"])
-    assert s.target.values.tolist() == [[1, 3], [2, 4]]
-    assert s.target.names == ("y", "w")
-    with pytest.raises(ValueError, match="a single target column"):
-        made(long(w=[1, 1, 2, 2]), target=["y", "w"], kind="class")
+def test_the_kind_of_each_of_several_targets_is_that_of_its_column():
+    columns = {"y": [1.5, 1.5, 2.0, 2.0], "w": [3, 3, 4, 4]}
+    numbers = made(long(**columns), target=["y", "w"], kind="value")
+    assert numbers.target.values.tolist() == [[1.5, 3], [2, 4]] and numbers.target.kind == "value"
+    assert numbers.target.names == ("y", "w")
+    assert made(long(**columns), target=["y", "w"]).target.levels == (None, ("3", "4"))
+    both = made(long(y=[1, 1, 2, 2], w=[3, 3, 4, 4]), target=["y", "w"], kind="class")
+    assert both.target.levels == (("1", "2"), ("3", "4")) and both.target.values.tolist() == [[0, 0], [1, 1]]
 
 
 def test_groups_belong_to_ids():

@@ -37,7 +37,7 @@ class Target:
         classes: Names of the classes by number; None for numbers.
         names: Names of the target columns.
         source: Original numbers, if `values` are rounded or scaled; otherwise None.
-        levels: Of several targets with classes among them: the classes of each, None for a number; otherwise empty.
+        levels: Classes of each of several targets, None for a number; empty for a single target or numbers only.
     """
 
     values: NDArray[Any]

@@ -36,7 +36,7 @@ class Deployment:
         model: The network.
         channels: Names of the inputs.
         outputs: Names of the classes or of the target columns.
-        links: What the outputs of each target become.
+        links: Conversion of the outputs of each target to its predictions.
         scaler: Scaling of the inputs and of dt; None if they are not scaled.
         unit: Unit of dt: "hour", "10 milliseconds"; "step" for series without times.
         gap: Typical time between observations, in that unit.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Link(NamedTuple):
-    """What the outputs of a target become: probabilities of classes, or values in the units of the target.
+    """Conversion of the outputs of a target: to probabilities of classes, or to values in the units of the target.
 
     Attributes:
         size: Number of outputs.
@@ -50,7 +50,7 @@ class Units(nn.Module):
 
     Args:
         scaler: Scaling of the inputs and of dt; None if they are not scaled.
-        links: What the outputs of each target become.
+        links: Conversion of the outputs of each target.
     """
 
     def __init__(self, scaler: Scaler | None, links: Sequence[Link]):

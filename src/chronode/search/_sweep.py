@@ -187,7 +187,7 @@ class Search:
 
         Args:
             count: Number of the best trials; the outputs of several are averaged.
-            on_event: Called during the trainings.
+            on_event: Called during training.
             draw: As for `train_run`.
 
         Raises:

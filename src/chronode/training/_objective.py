@@ -66,9 +66,9 @@ class Objective:
         scaler: Scaler that was applied to the data; None if they are not scaled.
         own_units: Whether metrics of values are in the units of the target instead of scaled ones.
         threshold: Probability from which the positive of two classes is predicted; None for the more likely class.
-        heads: Of several targets: the objective of each. The loss is the sum of their losses, each as a share of
+        heads: Objectives of several targets, one for each. The loss is the sum of their losses, each as a share of
             `units`, and the metrics are the ones that select, by target ("sick accuracy", "days rmse").
-        units: Of several targets: the loss of each if the same is predicted for all training series.
+        units: Losses of the same prediction for all training series, one for each of several targets.
 
     Example:
         >>> from chronode.data import from_list

@@ -145,7 +145,7 @@ class Trained:
 
         Args:
             target: Name of the target; None for the only one.
-            capability: What is done with it, for messages.
+            capability: Use of it, such as "a threshold", for messages.
         """
         models = self.by_target
         if target is None and len(models) > 1:

@@ -1,4 +1,4 @@
-"""What a network of several targets starts from: a start for each of them."""
+"""Start of a network of several targets: a linear model or a stack for each of them."""
 
 from __future__ import annotations
 
