@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from chronode.data import _csv_pieces, pack, read
+from chronode.data import pack, read
 from chronode.data._table_source import pieces
 
 ROLES = {"id": "who", "time": "t", "target": "ill"}
@@ -49,7 +49,7 @@ CHANGES = {
 @pytest.mark.parametrize("case", CHANGES)
 def test_pieces_give_the_series_of_the_whole_file(tmp_path, monkeypatch, case, suffix):
     path = write(tmp_path / f"a{suffix}", lines(), CHANGES[case])
-    monkeypatch.setattr(_csv_pieces.pieces, "__defaults__", (1500,))
+    monkeypatch.setattr(pieces, "__defaults__", (1500,))
     assert sum(1 for _ in pieces(path, {}, tmp_path)) > 5
     wanted = read(path, **ROLES, ignore=["note"])
     found = read(pack(path, tmp_path / "a.series", **ROLES, ignore=["note"]))
@@ -64,7 +64,7 @@ def test_a_decimal_comma_of_the_first_piece_counts_for_all(tmp_path, monkeypatch
         return {"x": f"{number % 9},5" if number < 100 else "1,234", "note": "a"}
 
     path = write(tmp_path / "a.csv", lines(), change, ";")
-    monkeypatch.setattr(_csv_pieces.pieces, "__defaults__", (1500,))
+    monkeypatch.setattr(pieces, "__defaults__", (1500,))
     found = read(pack(path, tmp_path / "a.series", **ROLES, ignore=["note"]))
     np.testing.assert_array_equal(found.values, read(path, **ROLES, ignore=["note"]).values)
     assert sum("decimal comma" in note for note in found.notes) == 1
@@ -72,7 +72,7 @@ def test_a_decimal_comma_of_the_first_piece_counts_for_all(tmp_path, monkeypatch
 
 def test_a_broken_line_in_a_later_piece_names_the_file(tmp_path, monkeypatch):
     path = write(tmp_path / "a.csv", lines(), lambda number, row: {"note": "a,b,c"} if number == 350 else {"note": "a"})
-    monkeypatch.setattr(_csv_pieces.pieces, "__defaults__", (1500,))
+    monkeypatch.setattr(pieces, "__defaults__", (1500,))
     with pytest.raises(ValueError, match=r"a\.csv.* has (7 cells instead of 5|more or fewer than 5 cells)"):
         pack(path, tmp_path / "a.series", **ROLES)
     assert not (tmp_path / "a.series").exists()

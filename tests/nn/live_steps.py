@@ -4,7 +4,7 @@ import torch
 
 import chronode
 
-NATIVE = ["mmrnn", "unicornn", "ltc", "irnn", "ernn", "sirnn"]
+NATIVE = ["unicornn", "ltc"]  # with kernels written by hand
 
 
 def make(name, input_size=3, hidden_size=5, dtype=torch.float64, **settings):

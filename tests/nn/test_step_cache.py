@@ -109,7 +109,7 @@ def test_a_changed_setting_takes_effect():
 
 @pytest.mark.usefixtures("no_grad")
 def test_the_backend_is_asked_at_every_step():
-    layer, seen = make("mmrnn"), []
+    layer, seen = make("unicornn"), []
     (x, dt), *_ = readings(1, 2)
     for _ in range(3):
         layer.step(x, None, dt)

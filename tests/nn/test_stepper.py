@@ -28,7 +28,7 @@ def test_every_model(name, batch):
     assert_steps_alike(layer, layer.stepper(batch), readings(4, *([] if batch is None else [batch])))
 
 
-@pytest.mark.parametrize("name", NATIVE)
+@pytest.mark.parametrize("name", [*NATIVE, "mmrnn", "irnn", "ernn", "sirnn"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("settings", [{}, {"num_layers": 3}, {"num_layers": 3, "residual": 1}, {"outputs": "last"}])
 def test_stacks(name, dtype, settings):
@@ -59,16 +59,18 @@ def test_settings(name, settings):
 
 @pytest.mark.skipif(not library.available_isas(), reason="no native kernels are built")
 @pytest.mark.parametrize("name", NATIVE)
-def test_the_papers_models_step_natively(name):
+def test_models_with_kernels_step_natively(name):
     assert [type(unit) for unit in make(name).stepper(1)._units] == [_NativeUnit]
     with chronode.backend("torch"):
         assert [type(unit) for unit in make(name).stepper(1)._units] != [_NativeUnit]
 
 
 @pytest.mark.skipif(not library.available_isas(), reason="no native kernels are built")
-@pytest.mark.parametrize("settings", [{}, {"num_layers": 3, "residual": 1}])
-def test_compiled_cells_step_natively(settings):
-    layer = make("gru", **settings)
+@pytest.mark.parametrize(
+    ("name", "settings"), [("gru", {}), ("gru", {"num_layers": 3, "residual": 1}), ("mmrnn", {}), ("irnn", {})]
+)
+def test_compiled_cells_step_natively(name, settings):
+    layer = make(name, **settings)
     chronode.compiler.use(layer)
     stepper = layer.stepper(2)
     assert {type(unit) for unit in stepper._units} == {_NativeUnit}

@@ -109,7 +109,7 @@ def test_predictions_come_in_the_order_of_the_series():
     assert set(said.labels) <= {"even", "odd"}
 
 
-def test_training_moves_the_steps_of_each_series_anew_in_every_epoch():
+def test_training_moves_the_steps_of_each_series_again_in_every_epoch():
     data = from_list([np.arange(1.0, 31.0)] * 50, target=["a", "b"] * 25, classes=["a", "b"])
     settings = Settings(batch_size=50, shift=3).completed(50)
     epochs = [next(iter(TrainingBatches(Parts(data, data, data), settings, Place(epoch)))) for epoch in (0, 1)]

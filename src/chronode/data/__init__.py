@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from ._table import from_long, from_series_rows, from_wide
     from ._table_columns import source_columns
     from ._table_source import database_of
-    from ._target import CONSTANT, UNKNOWN, ClassNames, Target, array_target, ids_of, number_names, value_type
+    from ._target import CONSTANT, UNKNOWN, ClassNames, Target, array_target, ids_of, kinds_of, number_names, value_type
     from ._times import EPOCHS, NUMBER, Clock, Moments, is_number, seconds_of
     from ._ts_format import read_ts, write_ts
     from ._windows import concat, forecast, forecast_windows, recent, usable_windows, windows

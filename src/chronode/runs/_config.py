@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeVar, get_type_hints
 
-from ..data import CLIP, GAPS, PARTS, VALIDATION
+from ..data import CLIP, GAPS, PARTS, VALIDATION, kinds_of
 from ..settings import SettingError, about, check_declared, declared, named, near, option, percents, setting_named
 from ..storage import parse
 from ..training import AUTO, STARTS, WITHOUT_EFFECT, Settings, seconds_of
@@ -158,6 +158,7 @@ class DataConfig:
     def __post_init__(self) -> None:
         check_declared(self)
         _check_shares(self.split, bool(self.test))
+        kinds_of(self.kind, self.target)
         if self.horizon and self.target:
             raise SettingError(
                 f"{named('horizon', ...)} predicts the next values of channels",
