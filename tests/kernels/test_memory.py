@@ -109,7 +109,7 @@ def advice():
     from chronode.training import Settings, TrainingStopped, fit
 
     data = from_numpy(torch.randn(64, 20, 4).numpy(), order="NTD", target=(torch.arange(64) % 2).numpy())
-    spec = ModelSpec.for_data(data, "unicornn", hidden_size=100)
+    spec = ModelSpec.for_data(data, "unicornn", hidden_size=400)
     call = ops.call
 
     def small(kernel, *arguments):

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ._reading import Reading, Reference
     from ._scaling import Scaler
     from ._sequences import Sequences, Series
-    from ._settings import CLIP, GAPS, PARTS, VALIDATION, LikeOptions, ReadOptions
+    from ._settings import CLIP, GAPS, PARTS, VALIDATION, LikeOptions, ReadOptions, kinds_of
     from ._shaping import invert_columns, logarithms, shaping
     from ._split import Parts, drawn, folds_of, hold_out, split, split_by_time, split_for_training
     from ._store import check_store, is_store, made_from, open_store, read_header, state_of
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from ._table import from_long, from_series_rows, from_wide
     from ._table_columns import source_columns
     from ._table_source import database_of
-    from ._target import CONSTANT, UNKNOWN, ClassNames, Target, array_target, ids_of, kinds_of, number_names, value_type
+    from ._target import CONSTANT, UNKNOWN, ClassNames, Target, array_target, ids_of, number_names, value_type
     from ._times import EPOCHS, NUMBER, Clock, Moments, is_number, seconds_of
     from ._ts_format import read_ts, write_ts
     from ._windows import concat, forecast, forecast_windows, recent, usable_windows, windows

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypedDict
+
+from ..settings import SettingError, named, one_of
+from ._names import listed
 
 PARTS = (0.7, 0.15, 0.15)
 """Fractions of the training, validation and test part."""
@@ -14,6 +18,9 @@ CLIP = ("auto", "on", "off")
 
 GAPS = ("keep", "cap", "log")
 """Treatment of long gaps."""
+
+KINDS = ("auto", "class", "value")
+"""Kinds of a target."""
 
 TEXT_OPTIONS = ("delimiter", "decimal", "thousands", "encoding", "comment", "names")
 """Options for the format of a text table."""
@@ -63,3 +70,23 @@ class ReadOptions(LikeOptions, total=False):
     names: list[str]
     encoding: str
     comment: str
+
+
+def kinds_of(kind: str, names: Sequence[str]) -> list[str]:
+    """Returns the kind of each target, from one for all or from a list such as "sick=class,days=value".
+
+    Example:
+        >>> kinds_of("value", ["sick", "days"]), kinds_of("days=value", ["sick", "days"])
+        (['value', 'value'], ['auto', 'value'])
+    """
+    if "=" not in kind:
+        return [one_of("kind", kind, KINDS)] * len(names)
+    pairs = dict(pair.split("=", 1) for pair in kind.split(",") if "=" in pair)
+    for name, of in pairs.items():
+        if name.strip() not in names:
+            raise SettingError(
+                f"{named('kind', kind)}: {name.strip()!r} is not a target; they are {listed(names)}.", argument="kind"
+            )
+        one_of("kind", of.strip(), KINDS)
+    pairs = {name.strip(): of.strip() for name, of in pairs.items()}
+    return [pairs.get(name, "auto") for name in names]

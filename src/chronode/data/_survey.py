@@ -13,10 +13,11 @@ from ._cells import absent, is_numeric
 from ._columns import to_arrow
 from ._dates import moments_of
 from ._names import counted, known_column, known_columns, listed, one_or_more
+from ._settings import kinds_of
 from ._table import UNNAMED
 from ._table_columns import categories_of, kind_of, labels_of
 from ._table_source import quoted
-from ._target import class_target, kinds_of
+from ._target import class_target
 from ._times import to_clock
 
 _MOST_DISTINCT = 100_001

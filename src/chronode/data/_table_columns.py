@@ -13,6 +13,7 @@ from ._cells import first_text, is_numeric, is_text, not_numeric, numbers
 from ._columns import Column, codes
 from ._names import counted, listed
 from ._rows import StepRows
+from ._settings import kinds_of
 from ._target import (
     FEW,
     UNKNOWN,
@@ -20,7 +21,6 @@ from ._target import (
     array_target,
     cast,
     class_target,
-    kinds_of,
     number_names,
     several,
     value_target,

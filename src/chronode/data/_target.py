@@ -11,12 +11,10 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ..settings import SettingError, named, one_of
 from ._names import counted, distinct, listed
+from ._settings import KINDS, kinds_of
 
 UNKNOWN = -100
 """Class number of unknown labels and of padding, ignored by the cross entropy of torch."""
-
-KINDS = ("auto", "class", "value")
-"""Kinds of a target."""
 
 FEW = 20
 """Whole numbers in a table with at most this many different values are classes."""
@@ -234,26 +232,6 @@ def array_target(
         return _numbered(array, distinct("classes", classes), per_step, name)
     codes, label_names = labels(array)
     return class_target(codes, label_names, per_step=per_step, classes=classes, name=name)
-
-
-def kinds_of(kind: str, names: Sequence[str]) -> list[str]:
-    """Returns the kind of each target, from one for all or from a list such as "sick=class,days=value".
-
-    Example:
-        >>> kinds_of("value", ["sick", "days"]), kinds_of("days=value", ["sick", "days"])
-        (['value', 'value'], ['auto', 'value'])
-    """
-    if "=" not in kind:
-        return [one_of("kind", kind, KINDS)] * len(names)
-    pairs = dict(pair.split("=", 1) for pair in kind.split(",") if "=" in pair)
-    for name, of in pairs.items():
-        if name.strip() not in names:
-            raise SettingError(
-                f"{named('kind', kind)}: {name.strip()!r} is not a target; they are {listed(names)}.", argument="kind"
-            )
-        one_of("kind", of.strip(), KINDS)
-    pairs = {name.strip(): of.strip() for name, of in pairs.items()}
-    return [pairs.get(name, "auto") for name in names]
 
 
 def _levels_of(classes: Sequence[Any] | None, count: int) -> Sequence[Any]:
