@@ -74,6 +74,10 @@ def test_a_share_needs_a_start():
     with pytest.raises(SettingError) as caught:
         trained(0.5)
     assert caught.value.argument == "share"
+    with pytest.raises(SettingError) as caught:
+        parts = Parts(TRAIN, VALID, TEST)
+        race(parts, Objective.for_data(TRAIN), Settings(share=0.5), [Candidate("gru")], start="none")
+    assert caught.value.argument == "share"
 
 
 def test_a_race_finds_the_share_and_the_training_repeats_it():

@@ -24,6 +24,7 @@ from ..training import (
     Trained,
     TrainingStopped,
     assemble,
+    check_share,
     completed,
     fit_named,
     mean_and_std,
@@ -113,6 +114,7 @@ def race(
         >>> found.chosen.name, found.settings.epochs
         ('linear start alone', 0)
     """
+    check_share(settings, start)
     free, settings = settings.free, completed(settings, parts)
     metric = settings.metric or selection_metric(objective)
     objective = objective.with_settings(metric, settings.class_weights, parts.train)

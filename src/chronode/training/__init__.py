@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     )
     from ._progress import ProgressBar
     from ._settings import AUTO, MAY_CHANGE, STARTS, WITHOUT_EFFECT, Settings, seconds_of
-    from ._start import fit_named
+    from ._start import check_share, fit_named
     from ._task import LOSSES, METRICS, PROTOCOLS, Sizes, Task, add_task, find_task, tasks
     from ._trained import Record, Trained
 

@@ -22,7 +22,7 @@ from ._crew import Helpers, WorkerLost
 from ._events import Event, Hooks, Note, Saves
 from ._objective import Objective, class_counts
 from ._settings import STARTS, Settings
-from ._start import add_start, joined, not_worse_than_naive, refit_start
+from ._start import add_start, check_share, joined, not_worse_than_naive, refit_start
 from ._task import Task, find_task
 from ._trained import Trained
 
@@ -155,12 +155,7 @@ def assemble(
     settings = settings or Settings()
     if isinstance(start, str):
         one_of("start", start, STARTS)
-    if settings.share is not None and start == "none":
-        raise SettingError(
-            f"{named('share', settings.share)} is a share in the mean of a network and its start: add "
-            f"{named('start', 'stacked')}, or omit {named('share')}.",
-            argument="share",
-        )
+    check_share(settings, start)
     if settings.epochs == 0 and start == "none" and not isinstance(model, SequenceModel) and not settings.refit:
         raise SettingError(
             f"{named('epochs', 0)} leaves the network untrained: use {named('start', 'linear')} for the linear model "

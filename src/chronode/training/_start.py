@@ -66,6 +66,16 @@ def add_start(network: SequenceModel, parts: Parts, settings: Settings, start: s
     return fitted
 
 
+def check_share(settings: Settings, start: str | StartFit) -> None:
+    """Rejects the share of a network in a mean if there is nothing to average it with."""
+    if settings.share is not None and start == "none":
+        raise SettingError(
+            f"{named('share', settings.share)} is a share in the mean of a network and its start: add "
+            f"{named('start', 'stacked')}, or omit {named('share')}.",
+            argument="share",
+        )
+
+
 def fit_named(start: str, train: Sequences, valid: Sequences, seed: int) -> StartFit:
     """Fits the start of a name, as for `add_start`."""
     if start == "stacked":
